@@ -34,6 +34,7 @@ def test_alpha_makes_the_given_share_rare(share):
 def test_alpha_ignores_special_and_unused_types():
     plain = agg_alpha([8, 4, 2, 1], 10, 0.5)
     assert plain == 3 * 10 / 15
+    assert type(agg_alpha(np.array([8, 4, 2, 1]), np.float64(10), 0.5)) is float
     assert agg_alpha([8, 4, 2, 1, 0, 85], 100, 0.5, special=[5]) == 3
     # Half of all six types, of which two never occur.
     assert agg_alpha([8, 4, 2, 0, 0, 1], 15, 0.5, share_of="all") == 1.5
@@ -93,8 +94,18 @@ def test_groups_by_mass_are_the_smallest_that_reach_it():
     assert [len(ids) for ids in groups.members().values()] == [2, 3, 4]
     with pytest.raises(ValueError, match="not both"):
         FrequencyGroups(COUNTS, masses=(0.5, 0.4, 0.1), shares=(0.3, 0.5, 0.2))
-    with pytest.raises(ValueError, match="one of them is empty"):
+    with pytest.raises(ValueError, match=r"shares is \[0.3, 0.5, 0.2\], which leaves a group of the 2 types empty"):
         FrequencyGroups([5, 4])
+
+
+@pytest.mark.parametrize("kind", ["shares", "masses"])
+@pytest.mark.parametrize(
+    "parts", [(0.3, 0.5, 0.1), (0.3, 0.5, 0.9), (30, 50, 20), (-0.3, 0.5, 0.8), (0.5, 0.5, math.nan)]
+)
+def test_shares_that_are_none_are_refused(kind, parts):
+    with pytest.raises(ValueError, match=rf"{kind} is \[.*\]; the numbers must be above 0 and their sum 1"):
+        FrequencyGroups(COUNTS, **{kind: parts})
+    FrequencyGroups(COUNTS, **{kind: (0.3333333, 0.3333333, 0.3333333)})
 
 
 def test_means_by_group():
@@ -106,6 +117,9 @@ def test_means_by_group():
     )
     assert groups.perplexity(nll.view(2, 2), targets.view(2, 2)) == groups.perplexity(nll, targets)
     assert groups.mean(nll.view(2, 2), targets.view(2, 2)) == groups.mean(nll, targets)
+    for method in (groups.perplexity, groups.mean):
+        with pytest.raises(ValueError, match=r"values of shape \(2, 3\) for targets of shape \(3, 2\)"):
+            method(torch.ones(2, 3), torch.ones(3, 2, dtype=torch.int64))
     found = groups.mean([1, 0, 1, 0], [1, 3, 5, 4])
     assert found == pytest.approx({"frequent": 2 / 3, "medium": math.nan, "rare": 0, "total": 0.5}, nan_ok=True)
 
@@ -122,6 +136,8 @@ def test_a_bias_starts_at_the_unigram_distribution(bias):
     np.testing.assert_allclose(log_unigram(COUNTS).exp(), expected, rtol=1e-12)
     with pytest.raises(ValueError, match="counts has 9 types, but the layer has 10 outputs"):
         start_bias(head, COUNTS[1:])
+    with pytest.raises(ValueError, match=r"head is of type Embedding; give the torch\.nn\.Linear"):
+        start_bias(torch.nn.Embedding(10, 4), COUNTS)
 
 
 @pytest.mark.parametrize("use", [FrequencyGroups, lambda counts: agg_alpha(counts, 20), log_unigram])

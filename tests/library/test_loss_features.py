@@ -64,7 +64,7 @@ def of_sequences(z, y, at, x):
     """Unlikelihood at the positions `at`."""
     whole = z.new_zeros(x.numel(), z.shape[1]).index_copy(0, at, z)
     y = torch.full((x.numel(),), -100).index_copy(0, at, y)
-    return unlikelihood.reference(whole.view(*x.shape, -1), y.view(x.shape), x, 0.7).flatten()[at]
+    return unlikelihood.reference(whole.view(*x.shape, -1), y.view(x.shape), x, 0.7, padding=-100).flatten()[at]
 
 
 def literal(hidden, weight, bias, targets, position_loss, gate=None, scale=1.0, cap=None, inputs=None):
@@ -232,6 +232,41 @@ def test_observed_statistics_are_of_the_models_own_logits(monkeypatch, form, par
     with torch.no_grad():
         criterion(hidden, weight, targets.where(targets == 3, -100), bias=bias)
     assert (criterion.observed.log_probability != 0).sum() == (targets == 3).sum()
+
+
+@pytest.mark.parametrize("parts", [{}, {"loss": Threshold(margin=1.0)}, {"perturbation": Adversarial(alpha=0.1)}])
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
+def test_types_that_a_bias_excludes_do_not_change_the_entropy(monkeypatch, form, parts):
+    """Such as padding rows: their logits are -inf."""
+    if form == "gpu":
+        on_a_gpu(monkeypatch)
+    hidden, weight, bias, _, *_ = setting()
+    targets = torch.arange(14).view(2, 7) % 9
+    with torch.no_grad():
+        bias[10:] = -torch.inf
+    criterion = OutputLoss(**parts, observe=True)
+    criterion(hidden, weight, targets, bias=bias)
+    expected = torch.distributions.Categorical(logits=hidden @ weight[:10].T + bias[:10]).entropy()
+    torch.testing.assert_close(criterion.observed.entropy, expected.detach(), **EXACT)
+
+
+@pytest.mark.parametrize("gated", [False, True])
+@pytest.mark.parametrize("form", ["cpu", "gpu"])
+def test_inputs_may_be_padded_with_the_ignored_index(monkeypatch, form, gated):
+    """As labels are. 0 stays a candidate after padding, which is read as row 0."""
+    if form == "gpu":
+        on_a_gpu(monkeypatch)
+    hidden, weight, bias, targets, _, inputs = setting()
+    inputs[0, :3], inputs[0, 3], inputs[1, -2:] = -100, 0, -100
+    criterion = OutputLoss(Threshold(margin=2.0), penalty=Unlikelihood(0.7, gated=gated))
+    plain = OutputLoss(penalty=Unlikelihood(0.7, gated=gated))
+    for ours, position_loss in (
+        (criterion, LOSSES["unlikelihood"][1]),
+        (plain, lambda z, y, at, x: F.cross_entropy(z, y, reduction="none") + of_sequences(z, y, at, x)),
+    ):
+        theirs = literal(hidden, weight, bias, targets, position_loss, inputs=inputs).mean()
+        ours = ours(hidden, weight, targets, bias=bias, inputs=inputs)
+        assert_same(gradients(ours, hidden, weight, bias), gradients(theirs, hidden, weight, bias))
 
 
 @pytest.mark.parametrize("reduction", ["mean", "none"])

@@ -2,10 +2,14 @@
 
 import copy
 import io
+from contextlib import nullcontext
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import safetensors.torch
 import torch
+from torch.distributed import checkpoint as distributed_checkpoint
 from torch.nn import functional as F
 
 from raretok import (
@@ -205,6 +209,64 @@ def test_a_state_in_memory_is_a_copy(parts):
         assert_same(ours, theirs)
 
 
+def of_dict(trained, new):
+    """States of earlier versions were a dictionary, without the process."""
+    gate = {"alpha": 0.3, "memory": 3, "g1": True, "g2": True, "static": False, "divisor": "elapsed"}
+    parts = {
+        "loss": {"name": "CrossEntropy", "label_smoothing": 0.0},
+        "embedding_update": {"name": "Separated", "reading": "matrix"},
+        "gate": {"name": "AGG"} | gate,
+        "training_temperature": 1.0,
+    }
+    state = trained.state()
+    assert state.pop("process").tolist() == [0, 1]
+    new.load_state_dict({"_extra_state": {"parts": parts} | state})
+
+
+def of_safetensors(trained, new):
+    new.load_state_dict(safetensors.torch.load(safetensors.torch.save(trained.state_dict())))
+
+
+@pytest.mark.parametrize("copied", [of_dict, of_safetensors])
+def test_a_new_object_continues_from_other_files(copied):
+    trained, new = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(2))
+    list(losses(trained, range(4)))
+    copied(trained, new)
+    for ours, theirs in zip(losses(new, range(4, 8)), losses(trained, range(4, 8)), strict=True):
+        assert_same(ours, theirs)
+
+
+@pytest.mark.filterwarnings("ignore:torch.distributed is")
+def test_a_distributed_checkpoint_is_never_loaded_without_the_counts(tmp_path):
+    """It fills the tensors of a new object, which must have the size of the saved ones."""
+    trained, new, other = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(3))
+    list(losses(trained, range(4)))
+    distributed_checkpoint.save(trained.state_dict(), checkpoint_id=tmp_path)
+    with pytest.raises(distributed_checkpoint.api.CheckpointException, match="Size mismatch"):
+        distributed_checkpoint.load(new.state_dict(), checkpoint_id=tmp_path)
+    list(losses(other, range(10, 16)))
+    state = other.state_dict()
+    distributed_checkpoint.load(state, checkpoint_id=tmp_path)
+    other.load_state_dict(state)
+    assert other.steps == 4
+    for ours, theirs in zip(losses(other, range(4, 8)), losses(trained, range(4, 8)), strict=True):
+        assert_same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"gate": AGG(alpha=np.float64(0.3), memory=np.int64(3))},
+        {"loss": Threshold(margin=torch.tensor(1.0)), "training_temperature": np.float32(0.5)},
+    ],
+)
+def test_a_state_has_python_numbers(parts):
+    state = io.BytesIO()
+    torch.save(OutputLoss(**parts, counts=COUNTS).state_dict(), state)
+    state.seek(0)
+    OutputLoss(**parts, counts=COUNTS).load_state_dict(torch.load(state, weights_only=True))
+
+
 def test_a_state_saved_before_the_first_step_has_no_counts():
     """AGG without `targets_per_step` has not started yet."""
     hidden, weight, _, targets = batch(8)
@@ -242,7 +304,7 @@ def test_a_gate_that_has_stopped_counting_keeps_no_targets():
     kept = []
     for _ in range(5):
         criterion(hidden, weight, targets)
-        kept.append(len(criterion.get_extra_state().get("gate.recent_sizes", ())))
+        kept.append(len(criterion.state().get("gate.recent_sizes", ())))
     assert kept == [1, 2, 3, 0, 0]
 
 
@@ -296,7 +358,7 @@ def test_a_first_step_without_targets_does_not_set_targets_per_step():
             gradients(late(hidden, weight, targets), hidden, weight),
             gradients(usual(hidden, weight, targets), hidden, weight),
         )
-    assert late.get_extra_state()["targets_per_step"] == 12
+    assert late.state()["targets_per_step"] == 12
 
 
 SENTENCES = [
@@ -344,20 +406,38 @@ def test_wrong_shapes_and_targets_are_refused():
         criterion(hidden, weight, targets.clamp_min(0) + 13 * (targets >= 0))
     with pytest.raises(ValueError, match="bias is 12; it must be 13, one per row of weight"):
         criterion(hidden, weight, targets, bias=torch.zeros(12))
+    for wrong, shown in (
+        (targets.double(), "torch.float64"),
+        (targets.short(), "torch.int16"),
+        (targets.numpy(), "ndarray"),
+        (targets.tolist(), "list"),
+    ):
+        with pytest.raises(ValueError, match=f"targets are of type {shown}; give a tensor of token ids"):
+            criterion(hidden, weight, wrong)
+    for reduction in ("sum", "none"):
+        with pytest.raises(ValueError, match=f"leave it out, or reduction='{reduction}'"):
+            OutputLoss(reduction=reduction)(hidden, weight, targets, number=3)
+    with pytest.raises(ValueError, match="hidden is 5; it must be B x T x d or N x d"):
+        criterion(hidden[0, 0], weight, targets[0, 0])
     assert criterion.steps == 0
     unlikelihood = OutputLoss(penalty=Unlikelihood())
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden, weight, targets)
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
-    for wrong in (-100, 13):
-        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12"):
+    for wrong in (-1, 13):
+        with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for"):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
     assert unlikelihood.steps == 0
     criterion.begin_step(targets)
     criterion(hidden, weight, targets)
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
+    # Unshifted labels are as many, and would be counted in place of the targets.
+    for announced, is_right in ((targets.flatten().int(), True), (targets.roll(1, dims=1), False)):
+        criterion.begin_step(announced)
+        with nullcontext() if is_right else pytest.raises(ValueError, match="begin_step did not announce the targets"):
+            criterion(hidden, weight, targets)
     # A refused step is not counted, and does not start the gate.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])

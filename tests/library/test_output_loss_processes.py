@@ -103,6 +103,44 @@ def test_two_processes_train_as_one(tmp_path, wrap, options, weighted, within):
         torch.testing.assert_close(found, alone, rtol=0, atol=1e-12)
 
 
+def loading(rank, store, folder):
+    """Three steps; the first process saves its state, which both load after the other steps' own states."""
+    distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
+    model, new = (Model({"gate": AGG(alpha=2.5, memory=2)}) for _ in range(2))
+    ids = torch.randint(TYPES, (3, 3 + rank, 6), generator=torch.Generator().manual_seed(rank))
+    for text in ids:
+        model(text[:, :-1], text[:, 1:]).backward()
+    own = model.criterion.state_dict()
+    if rank == 0:
+        torch.save(own, f"{folder}/first.pt")
+    distributed.barrier()
+    state, words = torch.load(f"{folder}/first.pt", weights_only=True), None
+    try:
+        new.criterion.load_state_dict(state)
+    except ValueError as error:
+        words = str(error)
+        assert new.criterion.steps == 0
+        new.criterion.load_state_dict(own)
+    assert new.criterion.steps == 3
+    for text in ids:
+        for each in (model, new):
+            each(text[:, :-1], text[:, 1:]).backward()
+        assert torch.equal(new.criterion.gate.total, model.criterion.gate.total)
+    torch.save(words, f"{folder}/{rank}.pt")
+    distributed.destroy_process_group()
+
+
+def test_a_process_refuses_the_state_of_another(tmp_path):
+    """Subtracting another's targets from the counts of all makes them negative."""
+    multiprocessing.start_processes(loading, (tmp_path / "store", tmp_path), nprocs=2, start_method="fork")
+    words = "targets of process 0 of 2, but this is process {}; each process must save and load its own state"
+    assert torch.load(tmp_path / "0.pt") is None
+    assert words.format("1 of 2") in torch.load(tmp_path / "1.pt")
+    alone = Model({"gate": AGG(alpha=2.5, memory=2)}).criterion
+    with pytest.raises(ValueError, match=words.format("0 of 1") + ". If their number has changed"):
+        alone.load_state_dict(torch.load(tmp_path / "first.pt", weights_only=True))
+
+
 def uneven(rank, store, folder, reduction):
     """One step in the first process and two in the second, of as many texts."""
     distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)

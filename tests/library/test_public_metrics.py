@@ -41,6 +41,34 @@ def test_shifted_targets_need_shifted_vectors(text):
     hidden, weight, _, targets = text
     with pytest.raises(ValueError, match=r"hidden has shape \(3, 5, 4\) and targets \(3, 4\)"):
         raretok.token_nll(hidden, weight, targets[:, 1:])
+    with pytest.raises(ValueError, match=r"hidden has shape \(4,\) and targets \(\)"):
+        raretok.token_nll(hidden[0, 0], weight, targets[0, 0])
+
+
+def test_weights_of_another_width_and_biases_of_another_length_are_refused(text):
+    hidden, weight, bias, targets = text
+    with pytest.raises(ValueError, match=r"weight has shape \(11, 3\); they must be V x 4"):
+        raretok.token_nll(hidden, weight[:, 1:], targets)
+    for wrong in (bias[:1], bias[1:]):
+        with pytest.raises(ValueError, match=r"weight has shape \(11, 4\) and bias \(10?,\); they must be V x 4"):
+            raretok.token_nll(hidden, weight, targets, wrong)
+
+
+def test_ids_that_are_no_targets_are_refused(text):
+    hidden, weight, _, targets = text
+    hidden, goals = hidden.flatten(0, 1), targets.flatten()
+    logits = hidden @ weight.T
+    for metric, args in (
+        (raretok.token_nll, (hidden, weight)),
+        (raretok.target_ranks, (logits,)),
+        (raretok.best_temperature, (logits,)),
+    ):
+        for wrong in (-100, -1, 11):
+            with pytest.raises(ValueError, match=f"a target is {wrong}, but there are 11 types; leave out positions"):
+                metric(*args, goals.index_fill(0, torch.tensor([3]), wrong))
+        with pytest.raises(ValueError, match=r"targets are of type torch\.float32; give token ids"):
+            metric(*args, goals.float())
+        assert np.array_equal(metric(*args, goals.short()), metric(*args, goals))
 
 
 def test_ranks(text):
@@ -61,6 +89,7 @@ def test_the_best_temperature_adds_up_over_parts(text):
     whole = raretok.best_temperature(logits, goals)
     parts = raretok.best_temperature([logits[:4], logits[4:]], [goals[:4], goals[4:]])
     assert parts == pytest.approx(whole)
+    assert (whole.perplexity, whole.temperature) == whole
     grid = [k / 100 for k in range(1, 201)]
     losses = [torch.nn.functional.cross_entropy(logits.double() / t, goals).item() for t in grid]
     assert whole[1] == grid[int(np.argmin(losses))]
@@ -85,6 +114,12 @@ def test_tail_mass():
     logits = torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log()
     assert raretok.tail_mass(logits, 2).item() == pytest.approx(0.3)
     assert raretok.tail_mass(logits).item() == 0
+    assert raretok.tail_mass(logits, 0).item() == pytest.approx(1)
+    # B x T x V logits would silently sum over positions.
+    with pytest.raises(ValueError, match=r"logits have shape \(2, 3, 4\); they must be N x V"):
+        raretok.tail_mass(torch.zeros(2, 3, 4))
+    with pytest.raises(ValueError, match="likeliest is -1; it must be at least 0"):
+        raretok.tail_mass(logits, -1)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -239,6 +239,20 @@ def test_special_types_have_weight_1_and_do_not_change_other_weights(name):
         torch.testing.assert_close(weights[y == k], weight.expand((y == k).sum()), **TOLERANCE)
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("adaptive_training", {"t": 0.4}), ("adaptive_training", {"chi_square": True}), ("power_law", {})],
+)
+def test_types_that_never_occur_have_the_weight_of_the_rarest(name, options):
+    """They may occur in a text that the model is trained on later; 1 is the lowest weight, or one of many."""
+    method = build_method({"loss": {"name": name, **options}})
+    weights = method.started(TrainingFacts([0, 90, 0, 40, 7, 0], (0,))).loss.args[0]
+    alone = method.started(TrainingFacts([90, 40, 7], ())).loss.args[0]
+    assert torch.equal(weights[[1, 3, 4]], alone)
+    assert weights[2] == weights[5] == weights[4] != 1
+    assert weights[0] == 1
+
+
 def test_power_law_of_exponent_0_is_cross_entropy():
     h, w, y = random_inputs(13, 6, 9, 4)
     torch.testing.assert_close(fast({"loss": {"name": "power_law", "alpha": 0}}, h, w, y), fast({}, h, w, y))

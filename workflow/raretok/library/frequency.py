@@ -76,7 +76,7 @@ def agg_alpha(
         raise ValueError("counts must have at least two different values, or no type is rarer than another")
     unused = len(plain) - len(occurring) if share_of == "all" else 0
     bound = bound_of_share(occurring, share * (len(occurring) + unused) - unused)
-    return bound * targets_per_step / int(counts.sum())
+    return float(bound * targets_per_step / int(counts.sum()))
 
 
 class FrequencyGroups:
@@ -93,8 +93,9 @@ class FrequencyGroups:
         share_of: `occurring` (default): shares of the types that occur in training; `all`: shares of all V types, of
             which those that never occur are the rarest.
 
-    Raises ValueError if both `shares` and `masses` are given, if there are not three numbers, or if a group would be
-    empty. Methods raise it for ids outside the vocabulary, such as -100 for padding: leave out these positions.
+    Raises ValueError if both `shares` and `masses` are given, if they are not three numbers above 0 with the sum 1, or
+    if a group would be empty. Methods raise it for ids outside the vocabulary, such as -100 for padding: leave out
+    these positions.
 
     Results are dictionaries with the keys `frequent`, `medium`, `rare` and, where it makes sense, `total`.
     """
@@ -114,13 +115,17 @@ class FrequencyGroups:
         self.order = np.argsort(-counts, kind="stable")
         types = len(counts) if share_of == "all" else int((counts > 0).sum())
         kind, parts = ("masses", masses) if masses is not None else ("shares", SHARES if shares is None else shares)
-        rule = {kind: [float(part) for part in parts]}
-        if len(rule[kind]) != len(NAMES):
-            raise ValueError(f"{kind} has {len(rule[kind])} numbers; give {len(NAMES)}, for {', '.join(NAMES)}")
+        parts = [float(part) for part in parts]
+        if len(parts) != len(NAMES):
+            raise ValueError(f"{kind} has {len(parts)} numbers; give {len(NAMES)}, for {', '.join(NAMES)}")
+        if not (min(parts) > 0 and abs(sum(parts) - 1) < 1e-6):
+            raise ValueError(f"{kind} is {parts}; the numbers must be above 0 and their sum 1")
         try:
-            limits = bounds(rule, counts[self.order[:types]])
-        except UserError as error:
-            raise ValueError(str(error)) from None
+            limits = bounds({kind: parts}, counts[self.order[:types]])
+        except UserError:
+            raise ValueError(
+                f"{kind} is {parts}, which leaves a group of the {types} types empty; give other {kind}"
+            ) from None
         # Rank of each id by decreasing count; groups are ranges of ranks.
         self.ranks = np.empty(len(counts), dtype=np.int64)
         self.ranks[self.order] = np.arange(len(counts))
@@ -143,10 +148,9 @@ class FrequencyGroups:
 
         Args:
             nll: negative log likelihoods in nats, any shape (`raretok.token_nll`).
-            targets: target ids, of the same shape.
+            targets: target ids, of the same shape; ValueError if it is not.
         """
-        values, ranks = to_numpy(nll).astype(np.float64).ravel(), self._ranks_of(targets).ravel()
-        values, _ = group_perplexities(values, ranks, self.groups)
+        values, _ = group_perplexities(*self._with_ranks(nll, targets), self.groups)
         return _named(values)
 
     def mean(self, values, targets) -> dict[str, float]:
@@ -154,9 +158,10 @@ class FrequencyGroups:
 
         Args:
             values: one number per position, any shape, such as 1 / rank.
-            targets: target ids, of the same shape.
+            targets: target ids, of the same shape; ValueError if it is not.
         """
-        values, of = to_numpy(values).astype(np.float64).ravel(), self.of(targets).ravel()
+        values, ranks = self._with_ranks(values, targets)
+        of = self.groups.of(ranks)
         numbers = np.bincount(of, minlength=3)
         sums = np.bincount(of, weights=values, minlength=3)
         with np.errstate(invalid="ignore"):
@@ -169,6 +174,13 @@ class FrequencyGroups:
             ids: token ids of any shape: the most probable type of every position, or a generated text.
         """
         return _named(distinct(self._ranks_of(ids).ravel(), self.groups))
+
+    def _with_ranks(self, values, targets) -> tuple[np.ndarray, np.ndarray]:
+        """Values and the ranks of their targets, N; checked, because transposed ones are as many."""
+        values, ranks = to_numpy(values).astype(np.float64), self._ranks_of(targets)
+        if values.shape != ranks.shape:
+            raise ValueError(f"there are values of shape {values.shape} for targets of shape {ranks.shape}")
+        return values.ravel(), ranks.ravel()
 
     def _ranks_of(self, ids) -> np.ndarray:
         """The rank of each id, in the shape of ids; checked, because numpy allows negative indices."""
@@ -203,8 +215,10 @@ def start_bias(head: torch.nn.Linear, counts: Sequence[int] | np.ndarray) -> Non
         head: the layer from hidden vectors (d) to logits (V), such as `model.get_output_embeddings()`.
         counts: how often each type is a target in the training text, V.
 
-    Raises ValueError if the layer does not have one output per count.
+    Raises ValueError if the layer is no `Linear`, or does not have one output per count.
     """
+    if not isinstance(head, torch.nn.Linear):
+        raise ValueError(f"head is of type {type(head).__name__}; give the torch.nn.Linear that computes the logits")
     values = log_unigram(counts)
     if len(values) != len(head.weight):
         raise ValueError(f"counts has {len(values)} types, but the layer has {len(head.weight)} outputs")

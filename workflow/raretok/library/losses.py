@@ -9,6 +9,7 @@ complete examples.
 """
 
 import dataclasses
+import io
 import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -30,6 +31,8 @@ __all__ = ["OutputLoss", "output_loss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
 REDUCTIONS = ("mean", "sum", "none")
+# Types of ids that torch gathers by.
+INTEGERS = (torch.int64, torch.int32)
 
 
 def output_loss(
@@ -72,7 +75,8 @@ class OutputLoss(torch.nn.Module):
         penalty: `CosReg(...)`, `MuLoss(...)`, `ZLoss(...)`, `Unlikelihood(...)` or `UnigramDivergence(...)`, added to
             the loss, or None.
         perturbation: `Adversarial(...)`, or None.
-        training_temperature: factor of the logits in training, above 0.
+        training_temperature: factor T of the logits in training, above 0: the loss is that of the logits T z, as in
+            stop_jostling (appendix E).
         counts: how often each type is a target in the training text, V whole numbers (`raretok.count_targets`).
             Required by gates and by losses and penalties that use frequencies. V is the number of rows of `weight`,
             including unused ones.
@@ -94,7 +98,8 @@ class OutputLoss(torch.nn.Module):
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
     several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
     counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel. `sum` and `none`
-    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps.
+    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps, and with
+    `Contrastive` the same number of calls.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
     comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
@@ -104,7 +109,7 @@ class OutputLoss(torch.nn.Module):
     ignored ones.
 
     `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
-    its own targets.
+    its own targets; loading the state of another process raises ValueError.
     """
 
     def __init__(
@@ -278,15 +283,16 @@ class OutputLoss(torch.nn.Module):
             targets: the type that each position predicts, B x T or N (already shifted), or `ignore_index`. They may be
                 on the CPU whatever the device of the weights, which spares waiting for a GPU.
             bias: of the output layer, V, or None.
-            inputs: the token sequences that the model read, B x T; `Unlikelihood` needs them.
+            inputs: the token sequences that the model read, B x T, or `ignore_index` for padding; `Unlikelihood` needs
+                them.
             token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
                 any sign, without gradient. The mean is still over the number of targets, so weights with mean 1 keep
                 the loss's size. They affect neither gates nor `nll`.
             number: divisor of the sum instead of the number of targets, for trainers that know the number of the step
-                (`num_items_in_batch` of transformers).
+                (`num_items_in_batch` of transformers); only with `reduction="mean"`.
 
-        Raises ValueError for wrong shapes, for targets and inputs outside the vocabulary (checked only on a CPU), and
-        for targets that `begin_step` did not announce.
+        Raises ValueError for wrong shapes, for targets and inputs that are not whole numbers or outside the vocabulary
+        (checked only on a CPU), and for targets that `begin_step` did not announce (on a GPU: another number of them).
         """
         named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
         if torch.compiler.is_compiling():
@@ -298,6 +304,8 @@ class OutputLoss(torch.nn.Module):
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
+        if number is not None and self.reduction != "mean":
+            raise ValueError(f"number= divides the sum of a mean loss; leave it out, or reduction={self.reduction!r}")
         device = weight.device
         (prepared, copy), self._prepared = self._prepared, (None, None)
         copy = copy if prepared is targets else ToHost(targets)
@@ -366,17 +374,42 @@ class OutputLoss(torch.nn.Module):
         """Numbers that the gate derived, such as the number of rare types; empty without a gate."""
         return {} if self.gate is None else self.gate.derived()
 
-    def get_extra_state(self) -> dict:
-        """The content of `state_dict`: tensors, and the parts as plain values."""
-        state = {"parts": _described(self._parts), "steps": torch.tensor(self.steps)}
+    def state(self) -> dict[str, torch.Tensor]:
+        """The tensors of `state_dict`, for a checkpoint of whoever knows the parts."""
+        state = {"steps": torch.tensor(self.steps)}
         if self._facts is not None and self._facts.tokens_per_step is not None:
             state["targets_per_step"] = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64)
-        return state | {f"gate.{name}": value for name, value in (self.gate.state() if self.gate else {}).items()}
+        of_gate = self.gate.state() if self.gate else {}
+        if "recent" in of_gate:
+            state["process"] = torch.tensor(_process())
+        return state | {f"gate.{name}": value for name, value in of_gate.items()}
 
-    def set_extra_state(self, state: dict) -> None:
-        """Continue from a `state_dict`; raises ValueError if its parts are different."""
+    def get_extra_state(self) -> torch.Tensor:
+        """The content of `state_dict`: a file of `state()` and the parts, as bytes (uint8).
+
+        One tensor, because safetensors saves nothing else, and torch.distributed.checkpoint silently leaves out keys
+        that appear only after the first step.
+        """
+        file = io.BytesIO()
+        torch.save({"parts": _described(self._parts)} | self.state(), file)
+        return torch.frombuffer(file.getbuffer(), dtype=torch.uint8)
+
+    def set_extra_state(self, state: torch.Tensor | dict) -> None:
+        """Continue from a `state_dict`, or from `state()`.
+
+        Raises ValueError if its parts are different, or if it holds the targets of another process.
+        """
+        if isinstance(state, torch.Tensor):
+            state = torch.load(io.BytesIO(state.cpu().numpy().tobytes()), weights_only=True)
         if state.get("parts", ours := _described(self._parts)) != ours:
             raise ValueError(f"the state belongs to other parts: {state['parts']}, not {ours}")
+        if "process" in state and state["process"].tolist() != _process():
+            (rank, size), (our_rank, our_size) = state["process"].tolist(), _process()
+            raise ValueError(
+                f"the state holds the targets of process {rank} of {size}, but this is process {our_rank} of "
+                f"{our_size}; each process must save and load its own state. If their number has changed, do not load "
+                "the state of the criterion, so that its gate counts anew"
+            )
         self.steps, self._told, self._has_begun = int(state["steps"]), None, False
         if self._facts is not None:
             told = state.get("targets_per_step")
@@ -390,7 +423,7 @@ class OutputLoss(torch.nn.Module):
         """Begin a call, and a step if none has begun; raises ValueError for targets that were not announced."""
         if self._told is None:
             self._begin([targets], device)
-        elif not self._told or self._told[0].numel() != targets.numel():
+        elif not self._told or not _are_same(self._told[0], targets):
             raise ValueError(
                 "begin_step did not announce the targets of this call; call it before each step, with the targets of "
                 "all its micro-batches"
@@ -406,10 +439,9 @@ class OutputLoss(torch.nn.Module):
             # Announced targets on a GPU have to be waited for.
             batches = [batch.cpu() for batch in batches]
         number, processes = self._number(batches), 1
-        has_others = distributed.is_available() and distributed.is_initialized()
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
-        if has_others and (self.reduction == "mean" or self._parts.gate is not None):
-            number, processes = summed(number), distributed.get_world_size()
+        if self.reduction == "mean" or self._parts.gate is not None:
+            number, (_, processes) = summed(number), _process()
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
@@ -439,6 +471,11 @@ class OutputLoss(torch.nn.Module):
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
+        of_type = targets.dtype if isinstance(targets, torch.Tensor) else type(targets).__name__
+        if of_type not in INTEGERS:
+            raise ValueError(f"targets are of type {of_type}; give a tensor of token ids, torch.int64 or torch.int32")
+        if hidden.dim() < 2:
+            raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
                 f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
@@ -467,14 +504,25 @@ class OutputLoss(torch.nn.Module):
                 f"a target is {wrong}; it must be below {len(weight)}, the number of rows of weight, or "
                 f"{self._ignore_index} to be ignored"
             )
-        wrong = _outside(inputs, len(weight), None) if needs_inputs else None
+        wrong = _outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
         if wrong is not None:
-            raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}")
+            raise ValueError(
+                f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}, or {self._ignore_index} "
+                "for padding"
+            )
 
 
 def _is_on_tokens(penalty) -> bool:
     """Whether a penalty, started or not, has a value per position."""
     return is_on_tokens(penalty) or hasattr(penalty, "start")
+
+
+def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
+    """Whether targets are the announced ones; on a GPU, where comparing would wait, whether they are as many."""
+    if announced.numel() != targets.numel():
+        return False
+    on_cpu = announced.device.type == targets.device.type == "cpu"
+    return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
 def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
@@ -487,12 +535,23 @@ def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
     return ids[wrong][0].item() if wrong.any() else None
 
 
+def _process() -> list[int]:
+    """Rank of this process and number of processes."""
+    if not (distributed.is_available() and distributed.is_initialized()):
+        return [0, 1]
+    return [distributed.get_rank(), distributed.get_world_size()]
+
+
 def _described(method: Method) -> dict:
-    """A method as plain values."""
+    """A method as plain values; a file with numpy numbers could not be loaded with `weights_only=True`."""
     parts = {kind: part for kind, part in vars(method).items() if dataclasses.is_dataclass(part)}
-    return {kind: {"name": type(part).__name__, **vars(part)} for kind, part in parts.items()} | {
-        "training_temperature": method.training_temperature
-    }
+    found = {kind: {"name": type(part).__name__, **_plain(vars(part))} for kind, part in parts.items()}
+    return found | _plain({"training_temperature": method.training_temperature})
+
+
+def _plain(values: dict) -> dict:
+    """Values with numbers of numpy and tensors as Python numbers."""
+    return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
 
 
 def _shape(tensor: torch.Tensor) -> str:

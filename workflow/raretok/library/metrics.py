@@ -6,6 +6,7 @@ cosine, agreement with word alignment.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -59,14 +60,18 @@ def token_nll(
         bias: of the output layer, V, or None.
         logit_scale, soft_cap: of the model, as in `OutputLoss`; `patch` finds them.
 
-    Returns float64, shaped like targets. Raises ValueError for wrong shapes.
+    Returns float64, shaped like targets. Raises ValueError for wrong shapes and for targets outside the vocabulary.
     """
-    if hidden.shape[:-1] != targets.shape:
+    if hidden.dim() < 2 or hidden.shape[:-1] != targets.shape:
         raise ValueError(
             f"hidden has shape {tuple(hidden.shape)} and targets {tuple(targets.shape)}; each vector needs one target"
         )
-    flat, goals = hidden.flatten(0, -2), targets.flatten()
-    rows = max(1, CELLS // len(weight))
+    types, width = len(weight), hidden.shape[-1]
+    if weight.shape != (types, width) or (bias is not None and bias.shape != (types,)):
+        shown = "" if bias is None else f" and bias {tuple(bias.shape)}"
+        raise ValueError(f"weight has shape {tuple(weight.shape)}{shown}; they must be V x {width} and V")
+    flat, goals = hidden.flatten(0, -2), _checked_ids(targets, types).flatten()
+    rows = max(1, CELLS // types)
     parts = []
     for h, y in zip(flat.split(rows), goals.split(rows), strict=True):
         logits = torch.nn.functional.linear(h.to(weight.dtype), weight, bias).double() * logit_scale
@@ -84,7 +89,14 @@ def perplexity(nll) -> float:
     return _perplexity.perplexity(to_numpy(nll).astype(np.float64).ravel())
 
 
-def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> tuple[float, float]:
+class BestTemperature(NamedTuple):
+    """The result of `best_temperature`."""
+
+    perplexity: float
+    temperature: float
+
+
+def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> BestTemperature:
     """The lowest perplexity over the temperatures 0.01, 0.02, ..., 2.00, and that temperature (stop_jostling, 4.3).
 
     Thresholded models are badly calibrated at temperature 1: fit the temperature on a validation split and use it for
@@ -94,7 +106,8 @@ def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> 
         logits: N x V, or an iterable of such parts, for texts whose logits do not fit into memory.
         targets: ids, N, or those of each part.
 
-    Both are NaN without targets. Raises ValueError for wrong shapes.
+    Returns `perplexity` and `temperature`, in this order; both are NaN without targets. Raises ValueError for wrong
+    shapes and for targets outside the vocabulary.
     """
     if isinstance(logits, torch.Tensor | np.ndarray):
         logits, targets = [logits], [targets]
@@ -103,7 +116,9 @@ def best_temperature(logits: torch.Tensor | Iterable[torch.Tensor], targets) -> 
         part, goals = _positions(part, goals)
         total += _perplexity.sweep(part, goals)
         number += len(goals)
-    return _perplexity.best_temperature(_perplexity.from_mean(total / number)) if number else (np.nan, np.nan)
+    if not number:
+        return BestTemperature(np.nan, np.nan)
+    return BestTemperature(*_perplexity.best_temperature(_perplexity.from_mean(total / number)))
 
 
 def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
@@ -113,7 +128,7 @@ def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         logits: N x V.
         targets: ids, N.
 
-    Raises ValueError for wrong shapes.
+    Raises ValueError for wrong shapes and for targets outside the vocabulary.
     """
     return ranking.target_ranks(*_positions(logits, targets))
 
@@ -151,9 +166,16 @@ def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Te
 
     Args:
         logits: N x V.
-        likeliest: number of most probable types that do not belong to the tail.
+        likeliest: number of most probable types that do not belong to the tail, at least 0.
+
+    Raises ValueError for another shape and a negative number.
     """
-    return tail.tail_mass(torch.as_tensor(logits), likeliest)
+    logits = torch.as_tensor(logits)
+    if logits.dim() != 2:
+        raise ValueError(f"logits have shape {tuple(logits.shape)}; they must be N x V")
+    if likeliest < 0:
+        raise ValueError(f"likeliest is {likeliest}; it must be at least 0")
+    return tail.tail_mass(logits, likeliest)
 
 
 def isotropy(embeddings) -> float:
@@ -214,4 +236,17 @@ def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:
         raise ValueError(
             f"logits have shape {tuple(logits.shape)} and targets {tuple(targets.shape)}; they must be N x V and N"
         )
-    return logits, targets
+    return logits, _checked_ids(targets, logits.shape[1])
+
+
+def _checked_ids(targets: torch.Tensor, types: int) -> torch.Tensor:
+    """Targets as 64-bit integers; raises ValueError for other numbers and for ids outside the vocabulary."""
+    if targets.numel() and (targets.is_floating_point() or targets.is_complex() or targets.dtype == torch.bool):
+        raise ValueError(f"targets are of type {targets.dtype}; give token ids, whole numbers")
+    targets = targets.to(torch.int64)
+    wrong = (targets < 0) | (targets >= types)
+    if wrong.any():
+        raise ValueError(
+            f"a target is {targets[wrong][0]}, but there are {types} types; leave out positions without a target"
+        )
+    return targets

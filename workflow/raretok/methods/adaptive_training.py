@@ -12,7 +12,8 @@ class AdaptiveTraining:
     """Loss: w(y) times cross-entropy, with w = A exp(-t c) + 1, or w = A c^2 exp(-t c) + 1, the chi-square form.
 
     c is a type's training count divided by the median count of the types that occur, and A makes the largest weight e,
-    as in the authors' code. Special types have weight 1.
+    as in the authors' code. Types that never occur have the weight of the rarest type that does; special types have
+    weight 1.
 
     Args:
         t: how fast weights fall with c, at least 0.
@@ -32,12 +33,15 @@ class AdaptiveTraining:
         """The loss, with weights from the training counts."""
         import torch
 
-        counts = torch.as_tensor(facts.counts, dtype=torch.float64)
-        plain = (counts > 0).index_fill(0, torch.tensor(facts.special, dtype=torch.int64), False)
-        c = counts / counts[plain].sort(descending=True).values[plain.sum() // 2]
+        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64), list(facts.special)
+        plain = counts > 0
+        plain[special] = False
+        found = counts[plain].sort(descending=True).values
+        c = counts.clamp_min(found[-1]) / found[len(found) // 2]
         raw = (-self.t * c).exp() * (c**2 if self.chi_square else 1)
-        weights = (1 + (math.e - 1) / raw[plain].max() * raw).where(plain, 1.0).to(facts.device)
-        return partial(weighted_by_type, weights)
+        weights = 1 + (math.e - 1) / raw[plain].max() * raw
+        weights[special] = 1.0
+        return partial(weighted_by_type, weights.to(facts.device))
 
 
 def reference(z, y, counts, t=1.0, chi_square=False):

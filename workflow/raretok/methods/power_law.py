@@ -11,7 +11,7 @@ class PowerLawDecay:
     """Loss: count(y)^-alpha / Z times cross-entropy; Z is the mean of the powers over all training targets.
 
     The authors divide by each batch's sum of weights; here a position's loss does not depend on others.
-    Special types have weight 1.
+    Types that never occur have the weight of the rarest type that does; special types have weight 1.
 
     Args:
         alpha: at least 0; 0 is cross-entropy, and with 1 every type has the same total weight.
@@ -29,13 +29,14 @@ class PowerLawDecay:
         """The loss, with weights from the training counts."""
         import torch
 
-        counts = torch.as_tensor(facts.counts, dtype=torch.float64)
-        plain = (counts > 0).index_fill(0, torch.tensor(facts.special, dtype=torch.int64), False)
-        # Types that never occur are never targets; their power only has to be finite.
-        powers = counts.clamp_min(1) ** -self.alpha
+        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64), list(facts.special)
+        plain = counts > 0
+        plain[special] = False
+        powers = counts.clamp_min(counts[plain].min()) ** -self.alpha
         z = (counts * powers)[plain].sum() / counts[plain].sum()
-        weights = (powers / z).where(plain, 1.0).to(facts.device)
-        return partial(weighted_by_type, weights)
+        weights = powers / z
+        weights[special] = 1.0
+        return partial(weighted_by_type, weights.to(facts.device))
 
 
 def reference(z, y, counts, alpha=1.0):

@@ -54,13 +54,16 @@ class Unlikelihood:
         inputs = outputs.inputs
         context = inputs.shape[1]
         sequence, time = outputs.positions // context, outputs.positions % context
-        candidates = inputs[sequence]
         # A token counts once, at its first occurrence; n x T instead of n x V.
-        counts = first_occurrences(inputs)[sequence]
+        can_count = first_occurrences(inputs)
+        if outputs.padding is not None:
+            is_padding = inputs == outputs.padding
+            can_count &= ~is_padding
+            # A padding id may lie outside the vocabulary.
+            inputs = inputs.masked_fill(is_padding, 0)
+        candidates, counts = inputs[sequence], can_count[sequence]
         counts &= torch.arange(context, device=inputs.device) <= time[:, None]
         counts &= candidates != outputs.targets[:, None]
-        if outputs.padding is not None:
-            counts &= candidates != outputs.padding
         return candidates, counts
 
 

@@ -54,7 +54,8 @@ def row_statistics(z, least_kept, is_strict: bool, smooths: bool, observes: bool
     if smooths:
         mean = high.mean(dim=1)
     if observes:
-        entropy = log_normaliser - (share * high).sum(dim=1) / total
+        # The product of a logit of -inf and its probability of 0 is NaN.
+        entropy = log_normaliser - (share * high.clamp_min(torch.finfo(high.dtype).min)).sum(dim=1) / total
     if least_kept is not None:
         kept = high > least_kept if is_strict else high >= least_kept
         mass, number = torch.where(kept, share, 0).sum(dim=1) / total, kept.sum(dim=1)

@@ -155,7 +155,11 @@ class Observed:
     def see(self, where, targets, z, p, log_normaliser) -> None:
         """Fill in the positions `where`, n, from the model's logits z, n x V, and their softmax p."""
         target_logits = z.gather(1, targets[:, None]).squeeze(1)
-        self.fill(where, target_logits, log_normaliser, log_normaliser - torch.linalg.vecdot(p, z), z.amax(dim=1))
+        mean = torch.linalg.vecdot(p, z)
+        # The product of a logit of -inf and its probability of 0 is NaN. Asking a GPU would take longer than the copy.
+        if z.device.type != "cpu" or mean.isnan().any():
+            mean = torch.linalg.vecdot(p, z.clamp_min(torch.finfo(z.dtype).min))
+        self.fill(where, target_logits, log_normaliser, log_normaliser - mean, z.amax(dim=1))
 
     def fill(self, where, target_logits, log_normaliser, entropy, largest) -> None:
         """The same from statistics of each position, n."""

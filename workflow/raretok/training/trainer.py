@@ -228,11 +228,10 @@ class Trainer:
 
     def state(self) -> dict[str, dict[str, torch.Tensor]]:
         """All tensors of the training, by group."""
-        # The parts are left out, because the run hash identifies them.
-        counted = {name: tensor for name, tensor in self.criterion.get_extra_state().items() if name != "parts"}
         groups = {
             "model": self.model.state_dict(),
-            "criterion": counted,
+            # Without the parts, which the run hash identifies.
+            "criterion": self.criterion.state(),
             "optimiser": self.optimiser.state(),
             "random": random_states.gathered_states(self.device),
             "running": {"loss": self.running},
