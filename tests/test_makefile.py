@@ -80,7 +80,12 @@ def test_config_belongs_into_config(project):
 
 @pytest.mark.parametrize("target", ["record", "remeasure", "clean"])
 def test_config_is_refused_where_it_has_no_effect(project, target):
-    done = subprocess.run(["make", target, "CONFIG=scale=small seeds=1"], cwd=project, capture_output=True, text=True)
+    done = subprocess.run(
+        ["make", "--no-print-directory", target, "CONFIG=scale=small seeds=1"],
+        cwd=project,
+        capture_output=True,
+        text=True,
+    )
     assert (done.returncode, done.stdout) == (2, "")
     assert f"raretok: CONFIG has no effect on {target}; give SCALE alone\n" in done.stderr
     assert left(project) == SCALES
