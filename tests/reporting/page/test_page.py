@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import fake_comparison
 import pytest
@@ -14,7 +15,7 @@ from fake_table import results_of, write_published
 
 from raretok.__main__ import main
 from raretok.reporting.definition import definition_of
-from raretok.reporting.page.page_card import card, rounded
+from raretok.reporting.page.page_card import _ours, card, rounded
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_words import findings
 from raretok.rule_inputs import report
@@ -153,6 +154,11 @@ def test_a_card_compares_means_over_the_same_seeds(tmp_path):
         ("Base", (1.0, "2.00"), (1.0, "4.50 ± 0.71")),
         ("Other", (0.5, "1.00"), (2.5 / 4.5, "2.50 ± 0.71")),
     ]
+
+
+@pytest.mark.parametrize(("spread", "text"), [(0.7071, "0.71"), (25.9, "26"), (99.7, "99.7"), (212.4, "212")])
+def test_a_card_has_spreads_with_two_digits_and_no_trailing_point(spread, text):
+    assert _ours(SimpleNamespace(value=821.0, spread=spread)) == f"821 ± {text}"
 
 
 def test_abbreviations_are_explained_at_the_top(page):

@@ -49,18 +49,18 @@ def _common_seeds(results: Results, methods: list[Method]) -> list[int]:
     return sorted(set.intersection(*found)) if (found := [one for one in runs if one]) else []
 
 
-def rounded(value: float | None) -> str:
-    """A number with three digits, trailing zeros included; empty for None."""
+def rounded(value: float | None, digits: int = 3) -> str:
+    """A number with so many digits, trailing zeros included; empty for None."""
     if value is None:
         return ""
-    return f"{value:#.3g}".rstrip(".") if abs(value) < THOUSAND else number(value, "")
+    return f"{value:#.{digits}g}".rstrip(".") if abs(value) < THOUSAND else number(value, "")
 
 
 def _ours(cell: Cell) -> str:
     """Our mean with its standard deviation over seeds, if there are several."""
     if not cell.spread:
         return rounded(cell.value)
-    return f"{rounded(cell.value)} ± {f'{cell.spread:#.2g}' if cell.spread < 100 else rounded(cell.spread)}"
+    return f"{rounded(cell.value)} ± {rounded(cell.spread, 2 if cell.spread < 99.5 else 3)}"
 
 
 def _shares(values: Iterable[float | None]) -> list[float | None]:
