@@ -269,6 +269,23 @@ def test_a_killed_stack_continues_exactly(tmp_path, corpus, manifest):
         assert {path.name for path in state.iterdir()} == {"lock", "finished"}
 
 
+def test_a_run_that_lost_its_best_weights_is_left_out_of_a_continued_stack(tmp_path, corpus, manifest):
+    changes = {"training": {"steps": 200, "validation": {"every": 50, "batches": 2}}}
+    stack = stack_of(("baseline", "agg_a0.2"), (3,), **changes)
+    folders = JointFolders(tmp_path, stack)
+    child = StackChild(tmp_path, stack, manifest)
+    child.wait_for(lambda: list(folders.states[0].glob("best-*.safetensors")))
+    child.wait_for_checkpoints(2)  # the second names these weights
+    assert child.end(signal.SIGKILL) == -signal.SIGKILL
+    # A training of one run alone, killed before its first checkpoint.
+    Training(vars(stack.runs[0]), corpus, folders.outputs[0], folders.states[0]).start("cpu", False)
+    child = StackChild(tmp_path, stack, manifest)
+    assert child.end() == 0, child.text()
+    assert "e/baseline seed 3 has lost its best weights of step" in child.text()
+    assert "continuing 1 runs together" in child.text()
+    assert [(state / "finished").exists() for state in folders.states] == [False, True]
+
+
 class StackChild(Child):
     """`raretok train-together` as its own process."""
 

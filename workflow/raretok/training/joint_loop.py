@@ -5,7 +5,7 @@ run's own `train` puts them in place.
 """
 
 import dataclasses
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -210,10 +210,10 @@ class Job:
             log(sentence)
 
 
-def is_trained_here(training: Training, output: Path, begun: Collection[str] | None) -> bool:
+def is_trained_here(training: Training, output: Path, begun: Mapping[str, dict] | None) -> bool:
     """Whether a run is trained in its stack; if not, the log says why.
 
-    output: folder of its final files. begun: hashes of the runs in the stack's saved state, if there is one.
+    output: folder of its final files. begun: progress of the runs in the stack's saved state by hash, if there is one.
     """
     if any(finished_files.holds(folder, training.identity) for folder in (training.output, output)):
         log(f"{training.name} is finished")
@@ -221,7 +221,14 @@ def is_trained_here(training: Training, output: Path, begun: Collection[str] | N
     if (training.state / CHECKPOINT).exists():
         log(f"{training.name} was begun alone and goes on alone")
         return False
-    if begun is not None and training.run["hash"] not in begun:
+    if begun is None:
+        return True
+    if training.run["hash"] not in begun:
         log(f"{training.name} is not in the saved state of this stack and is left to a training of its own")
+        return False
+    best_step = begun[training.run["hash"]]["best_step"]
+    if best_step and not training.average and not checkpoint.weights_path(training.state, "best", best_step).exists():
+        # A training of its own that was killed before its first checkpoint has removed them.
+        log(f"{training.name} has lost its best weights of step {best_step} and is left to a training of its own")
         return False
     return True
