@@ -1,9 +1,12 @@
 """Data prepared without Snakemake: each file once; existing files are used."""
 
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
+from raretok.core.errors import UserError
 from raretok.data.prepared_corpus import load_manifest
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
 
@@ -41,3 +44,28 @@ def test_a_run_gets_the_data_that_it_reads(table, experiment, method, made):
     assert provide() == before
     # Locks are elsewhere, so these folders hold only data.
     assert not [path for path in before if path.suffix == ".lock"]
+
+
+def test_data_of_another_definition_are_refused(table, table_with):
+    def provide(table):
+        run = table.run("iwslt14_en-de", "none", 1)
+        provide_for_training(table, run)
+        return Path(table.results, "data", run.settings["corpus"]["name"])
+
+    reversed_ = provide(table)
+    forward = Path(table.results, "data", table.corpora[reversed_.name]["reverse_of"])
+    corpora = Path("config/corpora.yaml")
+    content = yaml.safe_load(corpora.read_text())
+    content[forward.name]["tokenizer"] = {"name": "sentencepiece", "types": 600}
+    corpora.write_text(yaml.safe_dump(content, sort_keys=False))
+    changed = table_with(root=Path(), scale="smoke", papers=["natural_bias"])
+    for folder in (reversed_, forward):
+        with pytest.raises(UserError, match=f"{folder} was made from another definition of {folder.name} than"):
+            provide(changed)
+        shutil.rmtree(folder)
+    provide(changed)
+    with pytest.raises(UserError, match=f"{reversed_} was made from another definition"):
+        provide(table)
+    # What was copied from another machine is used as it is.
+    shutil.rmtree(Path(table.results, "state"))
+    provide(table)

@@ -12,6 +12,10 @@ from types import SimpleNamespace
 
 from filelock import FileLock
 
+from raretok.core.config_files import canonical_json
+from raretok.core.errors import UserError
+from raretok.core.files import write_text
+from raretok.data.catalogue import corpus_definition
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import data, evaluate, tokenize, train
 
@@ -37,6 +41,15 @@ def _provide_corpus(table: RunTable, name: str) -> None:
     """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
     wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
     folder = f"{table.results}/data/{name}"
+    definition = canonical_json(corpus_definition(table.corpora, table.datasets, name))
+    # Only of data that were made here; the workflow makes its own again when a definition changes.
+    made_from = Path(table.results, "state", "work", folder, "definition.json")
+    if Path(folder, "manifest.json").exists() and made_from.exists() and made_from.read_text() != definition:
+        raise UserError(
+            f"{folder} was made from another definition of {name} than config/corpora.yaml has now; delete it, "
+            f"together with {table.results}/counts/{name}, {table.results}/alignments/{name} and {SYNTHETIC} where "
+            "they exist, and start again"
+        )
     common = ("--corpus", name, "--output", folder)
     described = ("--entry", data.corpus_entry(table, wildcards))
 
@@ -58,6 +71,7 @@ def _provide_corpus(table: RunTable, name: str) -> None:
             _provide_files(table, *tokenize.pair_texts(table, wildcards), *published)
             texts = tokenize.texts_by_split(table, wildcards)
             _command("encode-pairs", *common, *described, "--texts", texts, "--published", *published)
+        write_text(made_from, definition)
 
     _once(table, f"{folder}/manifest.json", make)
 
