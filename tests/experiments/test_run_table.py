@@ -329,9 +329,9 @@ def test_seeds_of_methods_and_papers_are_overridden_by_the_users(project):
 
     edit(project / "config" / "scales" / "smoke.yaml", change)
     table = load(project, papers=["stop_jostling", "agg"])
-    assert table.seeds_of("stop_jostling", "baseline") == [1, 2]
-    assert table.seeds_of("stop_jostling", "threshold_m1") == [1, 2, 3, 4] == table.seeds
-    assert table.seeds_of("agg", "agg") == [1] == table.usual_seeds
+    assert table.seeds_of("stop_jostling", "baseline", "shakespeare") == [1, 2]
+    assert table.seeds_of("stop_jostling", "threshold_m1", "shakespeare") == [1, 2, 3, 4] == table.seeds
+    assert table.seeds_of("agg", "agg", "language_model") == [1] == table.usual_seeds
     assert ("shakespeare", "threshold_m1", 4) in table.runs
     assert ("shakespeare", "baseline", 3) not in table.runs
     assert load(project, papers=["stop_jostling"], seeds=[7]).seeds == [7]

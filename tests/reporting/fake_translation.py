@@ -40,7 +40,8 @@ def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...
         settings[name] = entry | {"corpus": corpus, "training": entry["training"] | {"steps": STEPS}}
     for name, method in raw["methods"].items():
         trained = config["methods"][name].get("experiments", list(config["experiments"]))
-        method["trained"] = [experiment for experiment in trained if experiment in settings]
+        experiments = [experiment for experiment in trained if experiment in settings]
+        method["trained"] = dict.fromkeys(experiments, method["seeds"])
     penalties = {name: method.get("penalty", {}) for name, method in config["methods"].items()}  # not read
     return raw | {"settings": settings, "penalties": penalties}
 

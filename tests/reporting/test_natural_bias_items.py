@@ -112,7 +112,7 @@ def test_data_sets_that_were_not_run_have_no_panel(tmp_path):
     definition = fake_translation.definition_of(seeds=1, left_out=gone)
     run = copy.deepcopy(definition)
     for name, method in run["methods"].items():
-        method["trained"] = ["iwslt14_de-en"] if name in ("zero", "none", "c4") else []
+        method["trained"] = dict.fromkeys(["iwslt14_de-en"] if name in ("zero", "none", "c4") else [], method["seeds"])
     collected(tmp_path, run)
     panels, text = draw(definition, "figure2", tmp_path)
     assert [axes.get_title(loc="left").split("\n")[0] for axes in panels] == SIX[:1]
@@ -170,7 +170,8 @@ def test_only_figure_16_uses_the_validation_text_of_the_other_domain(bias):
 def test_missing_points_of_a_grid_are_named(bias, tmp_path):
     run = copy.deepcopy(bias.definition)
     for name, method in run["methods"].items():
-        method["trained"] = ["iwslt14_de-en"] if name in ("zero", "regularised_0.1_500", "regularised_0.5_4000") else []
+        experiments = ["iwslt14_de-en"] if name in ("zero", "regularised_0.1_500", "regularised_0.5_4000") else []
+        method["trained"] = dict.fromkeys(experiments, method["seeds"])
     collected(tmp_path, run)
     _, text = _all_axes(bias.definition, "figure11", tmp_path)
     absent = [f"0.1 until {step}" for step in (20, 40, 80)] + [f"0.5 until {step}" for step in (10, 20, 40)]
@@ -268,7 +269,8 @@ def test_the_legend_covers_all_panels(bias, tmp_path):
     """The first data set has the zero start alone, the second the log-unigram start."""
     run = copy.deepcopy(bias.definition)
     for name, method in run["methods"].items():
-        method["trained"] = {"zero": ["iwslt14_de-en"], "unigram": ["iwslt14_en-de"]}.get(name, [])
+        experiments = {"zero": ["iwslt14_de-en"], "unigram": ["iwslt14_en-de"]}.get(name, [])
+        method["trained"] = dict.fromkeys(experiments, method["seeds"])
     collected(tmp_path, run)
     for item in ("figure5", "figure13"):
         axes, _ = _all_axes(bias.definition, item, tmp_path)
@@ -320,7 +322,7 @@ def test_a_figure_beyond_the_scale_is_one_line(tmp_path):
     definition["figures"] = {"figure7": definition["figures"]["figure7"]}
     run = copy.deepcopy(definition)
     for name, method in run["methods"].items():
-        method["trained"] = ["iwslt14_de-en"] if name == "zero" else []
+        method["trained"] = dict.fromkeys(["iwslt14_de-en"] if name == "zero" else [], method["seeds"])
     collected(tmp_path, run)
     figure, caption = draw_figure(parse_definition(json.dumps(definition)), "figure7", read_results(tmp_path))
     assert caption == "Not run: beyond this scale."

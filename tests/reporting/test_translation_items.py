@@ -113,8 +113,8 @@ def test_both_readings_of_agps_are_compared_with_one_printed_number(translation)
 def test_an_experiment_that_is_left_out_leaves_its_cells_empty(translation):
     definition = copy.deepcopy(translation.definitions["agg"])
     del definition["settings"]["translation_big"]
-    for method in definition["methods"]:
-        definition["methods"][method]["trained"] = ["translation_base"]
+    for method in definition["methods"].values():
+        method["trained"] = {"translation_base": method["seeds"]}
     table = translation.table("agg", "table12", definition)
     assert cell(table, "layers", "machine_translation_big")["value"] == ""
     assert cell(table, "layers", "machine_translation_base")["value"] == "6-6"

@@ -92,13 +92,16 @@ def set_hash(path, value="0" * run_table.HASH_DIGITS):
 
 
 def test_finished_seeds_are_of_the_papers_own_experiments(half):
-    """`baseline` is also a method of agps."""
+    """`baseline` is also a method of agps, and MLE is trained in two experiments of agg."""
     results = half / "results" / "small" / "runs"
     shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed23")
     shutil.copytree(results / FINISHED[0], results / "shakespeare" / "baseline" / "seed1.before")
+    shutil.copytree(results / FINISHED[2], results / "language_model" / "mle" / "seed24")
     finished = table(half)
-    assert 23 in finished.seeds_of("stop_jostling", "baseline")
-    assert 23 not in finished.seeds_of("agps", "baseline")
+    assert 23 in finished.seeds_of("stop_jostling", "baseline", "shakespeare")
+    assert 23 not in finished.seeds_of("agps", "baseline", "agps_language_model")
+    assert 24 in finished.seeds_of("agg", "mle", "language_model")
+    assert 24 not in finished.seeds_of("agg", "mle", "empirical")
 
 
 def test_the_command_for_a_file_works(half):

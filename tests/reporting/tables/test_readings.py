@@ -271,4 +271,4 @@ def test_separated_embeddings_have_many_seeds():
     for scale, least in (("small", 5), ("paper", 20)):
         table = run_table.load({"scale": scale, **config_without_choices(), "seeds": None}, ROOT)
         for name in ("threshold_m1", "threshold_m1_se", "threshold_m1_se_listing"):
-            assert len(table.seeds_of("stop_jostling", name)) >= least
+            assert len(table.seeds_of("stop_jostling", name, "shakespeare")) >= least

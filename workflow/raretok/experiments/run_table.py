@@ -123,7 +123,7 @@ class RunTable:
             for experiment in settings["experiments"]
             for method in settings["methods"]
             if experiment in self.experiments_of(paper, method)
-            for seed in self.seeds_of(paper, method)
+            for seed in self.seeds_of(paper, method, experiment)
         }
 
     @cached_property
@@ -131,8 +131,8 @@ class RunTable:
         """All seeds that occur in a run."""
         return sorted({seed for *_, seed in self.runs})
 
-    def seeds_of(self, paper: str, method: str) -> list[int]:
-        """The seeds of a method: the user's choice, else the method's, its paper's or the scale's.
+    def seeds_of(self, paper: str, method: str, experiment: str) -> list[int]:
+        """The seeds of a method in an experiment: the user's choice, else the method's, its paper's or the scale's.
 
         If only finished runs are shown and the user names no seeds, also those of finished runs.
         """
@@ -140,22 +140,19 @@ class RunTable:
             return self.usual_seeds
         own = self.papers[paper]["methods"].get(method) or {}
         planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
-        return sorted({*planned, *(self._finished_seeds(paper, method) if self.render_only else [])})
+        return sorted({*planned, *(self._finished_seeds(experiment, method) if self.render_only else [])})
 
     @property
     def usual_seeds(self) -> list[int]:
         """The user's seeds, else the scale's; methods and papers may have their own."""
         return seed_list(self.config["seeds"] or self.scale_settings["seeds"])
 
-    def _finished_seeds(self, paper: str, method: str) -> list[int]:
-        """Seeds of finished runs in the paper's own experiments; another paper may have a method of the same name."""
-        runs = self.root / self.results / "runs"
-        return [
-            int(path.parent.name.removeprefix("seed"))
-            for experiment in self.experiments_of(paper, method)
-            for path in runs.glob(f"{experiment}/{method}/seed*/metrics.json")
-            if path.parent.name.removeprefix("seed").isdecimal()
-        ]
+    def _finished_seeds(self, experiment: str, method: str) -> list[int]:
+        names = (
+            path.parent.name.removeprefix("seed")
+            for path in (self.root / self.results / "runs").glob(f"{experiment}/{method}/seed*/metrics.json")
+        )
+        return [int(name) for name in names if name.isdecimal()]
 
     def experiments_of(self, paper: str, method: str) -> list[str]:
         """The experiments in which a method is trained: those it names, or all of its paper; none if it is left out."""

@@ -15,8 +15,8 @@ from raretok.core.errors import UserError
 class Method:
     """One trained method: `label` as printed (a [bracket] marks an alternative reading), and seeds at this scale.
 
-    groups: the groups on which it is measured, if not all. trained: the experiments in which it is trained at this
-    scale, if known.
+    groups: the groups on which it is measured, if not all. trained: its seeds in every experiment in which it is
+    trained at this scale, if known.
     """
 
     name: str
@@ -24,11 +24,12 @@ class Method:
     experiment: str
     seeds: tuple[int, ...]
     groups: tuple[str, ...] | None = None
-    trained: tuple[str, ...] | None = None
+    trained: dict[str, list[int]] | None = field(default=None, hash=False)
 
     def within(self, experiment: str) -> "Method":
         """The method in another of its experiments."""
-        return replace(self, experiment=experiment)
+        seeds = (self.trained or {}).get(experiment, self.seeds)
+        return replace(self, experiment=experiment, seeds=tuple(seeds))
 
     def is_trained_in(self, experiment: str) -> bool:
         """Whether the method is trained in an experiment."""

@@ -194,8 +194,8 @@ def definition(table: RunTable, paper: str) -> dict:
             name: {
                 "label": method["label"],
                 "experiment": _first_experiment(table, paper, name),
-                "trained": table.experiments_of(paper, name),
-                "seeds": table.seeds_of(paper, name),
+                "seeds": table.seeds_of(paper, name, _first_experiment(table, paper, name)),
+                "trained": {one: table.seeds_of(paper, name, one) for one in table.experiments_of(paper, name)},
                 "groups": method.get("groups"),
             }
             for name, method in table.published[paper]["methods"].items()
@@ -247,11 +247,12 @@ def labels(table: RunTable, wildcards) -> dict[str, str]:
     methods, compared = item.get("methods", []), item.get("experiments", [])
     if compared == "all":
         compared = table.papers[paper]["experiments"]
+    seeds = {run.seed for run in table.runs.values() if run.paper == paper and run.method in methods}
     return {
         "item": wildcards.item,
         "title": item["title"],
         "methods": ", ".join(table.published[paper]["methods"][method]["label"] for method in methods),
-        "seeds": ", ".join(map(str, sorted({seed for name in methods for seed in table.seeds_of(paper, name)}))),
+        "seeds": ", ".join(map(str, sorted(seeds))),
         "groups": ", ".join(map(str, item.get("groups") or compared)),
     }
 
