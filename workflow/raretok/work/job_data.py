@@ -12,10 +12,8 @@ from types import SimpleNamespace
 
 from filelock import FileLock
 
-from raretok.core.config_files import canonical_json
 from raretok.core.errors import UserError
 from raretok.core.files import write_text
-from raretok.data.catalogue import corpus_definition
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import data, evaluate, tokenize, train
 
@@ -41,7 +39,7 @@ def _provide_corpus(table: RunTable, name: str) -> None:
     """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
     wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
     folder = f"{table.results}/data/{name}"
-    definition = canonical_json(corpus_definition(table.corpora, table.datasets, name))
+    definition = data.corpus_entry(table, SimpleNamespace(corpus=entry.get("reverse_of", name)))
     # Only of data that were made here; the workflow makes its own again when a definition changes.
     made_from = Path(table.results, "state", "work", folder, "definition.json")
     if Path(folder, "manifest.json").exists() and made_from.exists() and made_from.read_text() != definition:
