@@ -32,7 +32,9 @@ def test_characters(run, monkeypatch):
 
 
 def test_language(language_run, prepared, monkeypatch):
-    assert_same_numbers(lambda: test_evaluate_language.evaluate(language_run, prepared), language_run, monkeypatch)
+    settings = test_evaluate_language.SETTINGS | {"fit_temperature": True}
+    measure = test_evaluate_language.evaluate
+    assert_same_numbers(lambda: measure(language_run, prepared, settings), language_run, monkeypatch)
 
 
 def test_translation(translation_run, prepared_pairs, pair_links, monkeypatch):

@@ -266,6 +266,29 @@ def test_a_last_checkpoint_that_is_the_best_is_scored_once(language_run, prepare
             assert value[metric, group, "test@last"] == value[metric, group, "test@best"]
 
 
+def test_a_fitted_temperature_adds_rows_and_changes_none(language_run, prepared):
+    evaluate(language_run, prepared)
+    before = measured(language_run)
+    evaluate(language_run, prepared, SETTINGS | {"fit_temperature": True})
+    after = measured(language_run)
+    added = after.keys() - before.keys()
+    assert {key: after[key] for key in before} == before
+    assert {metric for metric, _, _ in added} == {
+        "fitted_temperature",
+        "temperature_at_bound",
+        "fitted_perplexity",
+        "fitted_perplexity_within",
+        "fitted_group_mass",
+    }
+    temperature = after["fitted_temperature", "", "valid@best"]["value"]
+    model = load_model(language_run / "run" / "model.safetensors", LANGUAGE_MODEL, prepared.types)
+    for split in ("valid", "test"):
+        tokens = np.asarray(prepared.tokens(split), dtype=np.int64)
+        nll = score(model, tokens, 16, 0, 2, temperature=temperature).tempered.nll
+        found = after["fitted_perplexity", "total", f"{split}@best"]["value"]
+        assert found == pytest.approx(math.exp(nll.mean()), rel=1e-12)
+
+
 def test_pieces_of_words_are_those_without_a_space(language_run, prepared):
     evaluate(language_run, prepared)
     rows = measured(language_run)

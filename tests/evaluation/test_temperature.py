@@ -12,7 +12,7 @@ from raretok.data.prepared_corpus import load_manifest
 from raretok.evaluation import character_run, language
 from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import score, score_languages
-from raretok.evaluation.temperature import HIGHEST, LOWEST, Tempered, fit, temperature_rows
+from raretok.evaluation.temperature import HIGHEST, LOWEST, fit, temperature_rows
 from raretok.evaluation.text_scores import score as score_text
 from raretok.metrics.group_statistics import Groups, group_perplexities
 from raretok.metrics.perplexity import TEMPERATURES
@@ -61,16 +61,6 @@ def test_only_the_ends_of_the_sweep_are_reported():
     ends = TEMPERATURES[0], TEMPERATURES[-1]
     found = [temperature_rows(value, 1, *ends)[1]["value"] for value in (0.01, 0.02, 1.0, 1.99, 2.0, math.nan)]
     assert found == [1, 0, 0, 0, 1, 0]
-
-
-def test_a_tempered_model_divides_its_logits_and_nothing_else():
-    model = build_model(MODEL | {"output_bias": "zero"}, 10, seed=1)
-    hidden = torch.randn(3, 16)
-    tempered = Tempered(model, 0.5)
-    assert torch.equal(tempered.logits(hidden), model.logits(hidden) / 0.5)
-    assert tempered.output_weight is model.output_weight
-    assert tempered.output_bias is None
-    assert torch.equal(tempered(torch.zeros(1, 3, dtype=torch.int64)), model(torch.zeros(1, 3, dtype=torch.int64)))
 
 
 @pytest.fixture(scope="module")
@@ -159,10 +149,16 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     with torch.no_grad():
         model.output_weight.zero_()
         model.output_bias.copy_(3 * torch.from_numpy(shares).log())
-    groups = [Groups(("freq", "med", "rare"), (4, 8), 12)]
-    rows, arrays = language.fitted_rows(model, corpus, groups, {"block": 8}, "cpu")
+    groups, settings = [Groups(("freq", "med", "rare"), (4, 8), 12)], {"block": 8, "window": 4}
+    read = []
+    with model.register_forward_hook(lambda _, inputs, hidden: read.append(inputs[0].numel())):
+        fitted = language.fitted_temperature(model, corpus, settings, "cpu")
+    assert sum(read) == 400  # one pass for all temperatures
+    corpus.types = 12
+    _, plain, _ = language.text_rows(model, corpus, groups, settings, "best", "cpu", temperature=fitted)
+    rows, arrays = language.fitted_rows(fitted, plain, corpus, groups, settings)
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
-    assert values["fitted_temperature", "", "valid@best"] == pytest.approx(3, rel=5e-3)
+    assert values["fitted_temperature", "", "valid@best"] == fitted == pytest.approx(3, rel=5e-3)
     masses = [values["fitted_group_mass", group, "test@best"] for group in ("freq", "med", "rare")]
     assert masses == pytest.approx([shares[:4].sum(), shares[4:8].sum(), shares[8:].sum()], rel=5e-3)
     # A constant for the rare types changes the probabilities as a bias would.
@@ -171,9 +167,8 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     plain = [values["fitted_perplexity", group, "test@best"] for group in ("freq", "med", "rare", "total")]
     assert arrays["best.offset_perplexities"][0] == pytest.approx(plain)
     with torch.no_grad():
-        fitted = values["fitted_temperature", "", "valid@best"]
         model.output_bias[8:] += fitted * offset
-    scores = score_text(Tempered(model, fitted), texts["test"], 8, 0, 2, predict=False)
+    scores = score_text(model, texts["test"], 8, 0, 2, temperature=fitted).tempered
     expected, _ = group_perplexities(scores.nll, texts["test"], groups[0])
     assert arrays["best.offset_perplexities"][4] == pytest.approx(expected, rel=1e-5)
     for split, part in texts.items():

@@ -58,6 +58,23 @@ def test_probabilities_of_groups_are_the_sums_of_those_of_their_types(monkeypatc
     assert score(model, tokens, 7, 5, END).groups is None
 
 
+@pytest.mark.parametrize("held", [10**6, 40])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 3.0])
+def test_scores_at_a_temperature_are_those_of_a_model_with_divided_logits(monkeypatch, held, temperature):
+    monkeypatch.setitem(module.LOGITS, "cpu", held)
+    model, tokens, bounds = Cumulative(), text(23), (3, 8)
+    found = score(model, tokens, 7, 5, END, rank=True, bounds=bounds, temperature=temperature)
+    plain = score(model, tokens, 7, 5, END, rank=True, bounds=bounds)
+    for name in ("nll", "predicted", "ranks"):
+        assert np.array_equal(getattr(found, name), getattr(plain, name))
+    logits = model.logits
+    monkeypatch.setattr(model, "logits", lambda hidden: logits(hidden) / temperature)
+    divided = score(model, tokens, 7, 5, END, bounds=bounds)
+    assert np.array_equal(found.tempered.nll, divided.nll)
+    assert np.array_equal(found.tempered.groups, divided.groups)
+    assert found.groups is None
+
+
 def test_no_more_than_a_block_is_read_and_every_token_is_scored_once(monkeypatch):
     shapes, scored = [], 0
     monkeypatch.setitem(module.TOKENS, "cpu", 24)

@@ -14,8 +14,8 @@ from raretok.data.text.frequency_groups import masses
 from raretok.data.tokenizers import tokenizer_class
 from raretok.evaluation import generation, measurable
 from raretok.evaluation.metric_rows import row
-from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
-from raretok.evaluation.text_scores import Scores, score
+from raretok.evaluation.temperature import FITTED, fit, temperature_rows
+from raretok.evaluation.text_scores import Scores, hidden_vectors, limits_of, score, score_positions
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
 from raretok.metrics.isotropy import EIGENVECTORS, isotropy_readings
 from raretok.metrics.mean_similarity import mean_cosine, mean_cosine_between, mean_inner_product
@@ -66,33 +66,36 @@ def text_rows(
     checkpoint: str,
     device: str,
     known: Scores | None = None,
-) -> tuple[list[dict], Scores, dict[str, np.ndarray]]:
-    """Perplexities and Uniq of one checkpoint, plain scores of the test text, and arrays of `measurable`.
+    temperature: float | None = None,
+) -> tuple[list[dict], dict[str, Scores], dict[str, np.ndarray]]:
+    """Perplexities and Uniq of one checkpoint, plain scores of its texts by split, and arrays of `measurable`.
 
-    Windowed perplexity and `measurable` are for `best` only. known: plain scores of the test text under the same
-    weights, if they exist.
+    Windowed perplexity, the validation text and `measurable` are for `best` only. known: plain scores of the test text
+    under the same weights, if they exist. temperature: plain scores are also found at it (`Scores.tempered`).
     """
     # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]
     if checkpoint == "best":
         passes += KEPT_PASSES
-    rows, plain, kept = [], known, {}
+    rows, plain, kept = [], {}, {}
     for metric, split in passes:
-        first = (metric, split) == passes[0]
+        first, windowed = (metric, split) == passes[0], metric == "perplexity"
         targets = np.asarray(corpus.tokens(split), dtype=np.int64)
         fields = pass_fields(metric, settings, checkpoint)
         if first and known is not None:
             scores = known
         else:
             block, window = fields["block"], fields["window"]
-            bounds = groups[0].bounds if metric == "perplexity" else ()
-            scores = score(model, targets, block, window, END, device, predict=first, rank=not first, bounds=bounds)
+            bounds = groups[0].bounds if windowed or (temperature and split == "test") else ()
+            at = None if windowed else temperature
+            scores = score(model, targets, block, window, END, device, first, not first, bounds, at)
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
         if not first:
             kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
         elif checkpoint == "best":
             kept["best.test.predicted"] = np.unique(scores.predicted).astype(np.uint32)
-        plain = scores if first else plain
+        if not windowed:
+            plain[split] = scores
     return rows, plain, kept
 
 
@@ -102,29 +105,37 @@ def pass_fields(metric: str, settings: Mapping, checkpoint: str) -> dict:
     return {"block": settings["block"], "window": window, "checkpoint": checkpoint}
 
 
+def fitted_temperature(model: torch.nn.Module, corpus, settings: Mapping, device: str) -> float:
+    """The temperature that fits the first FIT_TOKENS tokens of the validation text best, in plain blocks.
+
+    Their hidden vectors are kept (FIT_TOKENS x d), because about a dozen temperatures are tried, one after the other.
+    """
+    part, kind = np.asarray(corpus.tokens("valid")[:FIT_TOKENS], dtype=np.int64), limits_of(device)
+    with torch.inference_mode():
+        kept = [batch[1:] for batch in hidden_vectors(model, part, settings["block"], 0, END, device)]
+
+        def mean_nll(temperature: float) -> float:
+            scored = [score_positions(model, *batch, kind, temperatures=(temperature,)) for batch in kept]
+            return float(np.concatenate([nll[0] for nll, *_ in scored]).mean())
+
+        return fit(mean_nll)
+
+
 def fitted_rows(
-    model: torch.nn.Module, corpus, groups: list[Groups], settings, device: str
+    temperature: float, plain: Mapping[str, Scores], corpus, groups: list[Groups], settings: Mapping
 ) -> tuple[list[dict], dict[str, np.ndarray]]:
     """Perplexities of validation and test text, in plain blocks, at the temperature fitted to the validation text.
 
-    It is fitted on the first FIT_TOKENS tokens, because fitting scores them about fifteen times. The arrays are the
-    perplexities of the test text with each of OFFSETS.
+    plain: scores of both texts by split, also at this temperature. The arrays are the perplexities of the test text
+    with each of OFFSETS.
     """
-    texts = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in ("valid", "test")}
-
-    def scored(tokens, temperature, bounds=()):
-        tempered = Tempered(model, temperature)
-        return score(tempered, tokens, settings["block"], 0, END, device, predict=False, bounds=bounds)
-
-    part = texts["valid"][:FIT_TOKENS]
-    temperature = fit(lambda value: float(scored(part, value).nll.mean()))
-    rows, arrays = temperature_rows(temperature, len(part)), {}
-    for split, tokens in texts.items():
-        fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
-        scores = scored(tokens, temperature, groups[0].bounds if split == "test" else ())
-        rows += score_rows(FITTED, scores, tokens, groups, f"{split}@best", fields)
+    rows, arrays = temperature_rows(temperature, min(FIT_TOKENS, len(plain["valid"].nll))), {}
+    fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
+    for split in ("valid", "test"):
+        scores, targets = plain[split].tempered, np.asarray(corpus.tokens(split), dtype=np.int64)
+        rows += score_rows(FITTED, scores, targets, groups, f"{split}@best", fields)
         if scores.groups is not None:
-            perplexities = offset_perplexities(scores, tokens, groups[0])
+            perplexities = offset_perplexities(scores, targets, groups[0])
             arrays = {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
     return rows, arrays
 

@@ -6,8 +6,9 @@ Cost for N test and M validation tokens, in tokens through the model's blocks an
                     the continuations (generation.py)
     output layer    3 N + M, and one per continued token
 
-Both are N less if the last checkpoint is the best. The rest is d x d algebra of the output matrix, and products of rare
-types with all types.
+Both are N less if the last checkpoint is the best. Fitting a temperature adds FIT_TOKENS to the blocks and about twelve
+times as many to the output layer; perplexities at it add N + M softmaxes. The rest is d x d algebra of the output
+matrix, and products of rare types with all types.
 """
 
 from collections.abc import Mapping
@@ -62,21 +63,24 @@ def evaluate_run(
     codec = codec_of(corpus)
     queried(settings, corpus, groups[0])  # raises UserError for a wrong query
     found = of_corpus(corpus, groups)
-    plain, previous = None, None
+    plain, previous = {}, None
     for checkpoint, file in CHECKPOINTS.items():
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # If the last checkpoint is the best, which is common, its text is scored already.
-        scored = plain if previous is not None and same_weights(model, previous) else None
+        scored = plain["test"] if previous is not None and same_weights(model, previous) else None
+        temperature = None
+        if checkpoint == "best" and settings.get("fit_temperature"):
+            temperature = language.fitted_temperature(model, corpus, settings, device)
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        rows, plain, kept = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored)
+        rows, plain, kept = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored, temperature)
         found.rows, previous = found.rows + rows, model
         found.add(matrix_rows(model.output_weight, weights, corpus, groups, settings, checkpoint))
         if checkpoint == "best":
             found.measurable |= kept | kept_matrices(model, weights)
             found.rows += language.similarity_rows(weights, corpus, codec, pairs)
             found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
-            if settings.get("fit_temperature"):
-                found.add(language.fitted_rows(model, corpus, groups, settings, device))
+            if temperature is not None:
+                found.add(language.fitted_rows(temperature, plain, corpus, groups, settings))
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     found.arrays |= observation_rows(folder / "observations.npz")
     return found

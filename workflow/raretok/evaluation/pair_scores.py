@@ -30,15 +30,18 @@ class PairScores:
     ranks: np.ndarray | None = None
 
 
-def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False) -> PairScores:
+def score_pairs(
+    model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False, temperature: float = 1.0
+) -> PairScores:
     """Score all target tokens of `pairs` (`data.pairs.prepared_pairs.Pairs`) with at most `context` tokens per side.
 
     model: `EncoderDecoder`'s interface. rank: also compute ranks, which takes a twentieth of the output layer's time.
+    temperature: divides the logits; at another one than 1, scores without the bias are not computed.
     The forward pass is in float32; the caller sums in float64.
     """
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
-    bias = model.output_bias
+    bias = model.output_bias if temperature == 1 else None
     kind = limits_of(device)
     # Offset of each kept pair's tokens among all scored tokens.
     starts = np.zeros(len(target) + 1, dtype=np.int64)
@@ -55,7 +58,9 @@ def score_pairs(model: torch.nn.Module, pairs, context: int, device: str = "cpu"
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
             goal = torch.from_numpy(wanted[inside]).to(device)
-            nll[:, here], _, ranked, _ = score_positions(model, hidden, goal, kind, rank=rank, bias=bias)
+            nll[:, here], _, ranked, _ = score_positions(
+                model, hidden, goal, kind, rank=rank, bias=bias, temperatures=(temperature,)
+            )
             if rank:
                 ranks[here] = ranked
     without_bias = None if bias is None else nll[1]

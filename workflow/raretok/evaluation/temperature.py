@@ -7,7 +7,6 @@ this, so that methods can be compared on the test text.
 import math
 from collections.abc import Callable
 
-import torch
 from scipy.optimize import minimize_scalar
 
 from raretok.evaluation.metric_rows import row
@@ -16,29 +15,6 @@ from raretok.machine.clock import log
 # Search interval, and precision of the log temperature: such an error changes the loss by a millionth.
 LOWEST, HIGHEST, EXACT = 0.02, 20.0, 1e-3
 FITTED = "fitted_perplexity"
-
-
-class Tempered:
-    """A model whose logits are divided by a temperature.
-
-    Its bias is not named: scores without it are not needed, and would cost a second softmax.
-    """
-
-    output_bias = None
-
-    def __init__(self, model: torch.nn.Module, temperature: float):
-        self.model, self.temperature = model, temperature
-
-    def __call__(self, *inputs):
-        """Hidden vectors of the model."""
-        return self.model(*inputs)
-
-    def __getattr__(self, name: str):
-        return getattr(self.model, name)
-
-    def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits (... x V) of hidden vectors (... x d), divided by the temperature."""
-        return self.model.logits(hidden) / self.temperature
 
 
 def fit(mean_nll: Callable[[float], float]) -> float:

@@ -11,6 +11,7 @@ Cost for N targets: block / (block - window) x N tokens through the model's bloc
 and 100), and N through the output layer, because context needs no logits.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,13 +30,14 @@ class Scores:
     """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max, rank and groups.
 
     predicted, ranks: int64; ranks from 1, ties share the better rank. groups: log-probability of each of G groups of
-    types at every position, N x G.
+    types at every position, N x G. tempered: scores of the same text with logits divided by a temperature.
     """
 
     nll: np.ndarray
     predicted: np.ndarray | None
     ranks: np.ndarray | None = None
     groups: np.ndarray | None = None
+    tempered: "Scores | None" = None
 
 
 def score(
@@ -48,30 +50,46 @@ def score(
     predict: bool = True,
     rank: bool = False,
     bounds: tuple[int, ...] = (),
+    temperature: float | None = None,
 ) -> Scores:
     """Score all N `tokens` (ids, integers) in spans of block - window.
 
     model: ids (B x T) to hidden vectors, with a method `logits`. end: id of the end of a sentence. predict: also find
     the arg max predictions, a fifth of the output layer's time. rank: also find the targets' ranks, a twentieth.
     bounds: first ids of all groups of types but the first; with them, also find the groups' log-probabilities.
+    temperature: also score the text at it, from the same logits; groups are then found at it alone, not at 1.
     Forward pass in float32 on a CPU; the caller sums. 0 <= window < block.
     """
-    size = max(1, TOKENS[limits_of(device)] // block)
-    nll = np.empty(len(tokens))
+    temperatures = (1.0,) if temperature is None else (1.0, temperature)
+    nll = np.empty((len(temperatures), len(tokens)))
     predicted = np.empty(len(tokens), dtype=np.int64) if predict else None
     ranks = np.empty(len(tokens), dtype=np.int64) if rank else None
     groups = np.empty((len(tokens), len(bounds) + 1)) if bounds else None
     with torch.inference_mode():
-        for starts, context, length in _batches(len(tokens), block, window, size):
-            inputs, targets = _read(tokens, starts, context, length, end, device)
-            hidden = model(inputs)[:, context:].flatten(0, 1)
-            here = (starts[:, None] + np.arange(length)).ravel()
-            kind = limits_of(device)
-            losses, *others = score_positions(model, hidden, targets.flatten(), kind, predict, rank, bounds=bounds)
-            for all_of_them, part in zip((nll, predicted, ranks, groups), (losses[0], *others), strict=True):
+        for here, hidden, targets in hidden_vectors(model, tokens, block, window, end, device):
+            nll[:, here], *others = score_positions(
+                model, hidden, targets, limits_of(device), predict, rank, bounds=bounds, temperatures=temperatures
+            )
+            for all_of_them, part in zip((predicted, ranks, groups), others, strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
-    return Scores(nll, predicted, ranks, groups)
+    if temperature is None:
+        return Scores(nll[0], predicted, ranks, groups)
+    return Scores(nll[0], predicted, ranks, tempered=Scores(nll[1], None, groups=groups))
+
+
+def hidden_vectors(
+    model: torch.nn.Module, tokens: np.ndarray, block: int, window: int, end: int, device: str
+) -> Iterator[tuple[np.ndarray, torch.Tensor, torch.Tensor]]:
+    """Positions (n), hidden vectors (n x d) and targets (n) of `tokens`, at most `TOKENS` read tokens at a time.
+
+    Arguments are those of `score`. The caller turns gradients off.
+    """
+    size = max(1, TOKENS[limits_of(device)] // block)
+    for starts, context, length in _batches(len(tokens), block, window, size):
+        inputs, targets = _read(tokens, starts, context, length, end, device)
+        here = (starts[:, None] + np.arange(length)).ravel()
+        yield here, model(inputs)[:, context:].flatten(0, 1), targets.flatten()
 
 
 def _batches(length: int, block: int, window: int, size: int):
@@ -111,21 +129,28 @@ def score_positions(
     rank: bool = False,
     bias: torch.Tensor | None = None,
     bounds: tuple[int, ...] = (),
+    temperatures: tuple[float, ...] = (1.0,),
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
     """Statistics of N x d hidden vectors without N x V logits in memory: likelihoods, arg maxima, ranks, groups.
 
-    Negative log-likelihoods are (1, N) float64 or, with an output bias, (2, N): the second row without it.
+    Negative log-likelihoods are float64, one row of N per temperature and, with an output bias, a last one without it.
+    Groups are those at the last temperature. Of N x V, three chunks of `LOGITS` are in memory at most.
     """
-    rows = max(1, LOGITS[kind] // len(model.output_weight))
+    size = max(1, LOGITS[kind] // len(model.output_weight))
     losses, predicted, ranks, groups = [], [], [], []
-    for part, goal in zip(hidden.split(rows), targets.split(rows), strict=True):
+    for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
         logits = model.logits(part).float()
-        each = [logits] if bias is None else [logits, logits - bias.float()]
-        losses.append(torch.stack([F.cross_entropy(one, goal, reduction="none") for one in each]))
+        rows = []
+        for temperature in temperatures:
+            tempered = logits if temperature == 1 else logits / temperature
+            rows.append(F.cross_entropy(tempered, goal, reduction="none"))
+        if bias is not None:
+            rows.append(F.cross_entropy(logits - bias.float(), goal, reduction="none"))
+        losses.append(torch.stack(rows))
         if predict:
             predicted.append(logits.argmax(1))
         if bounds:
-            sums = [part.logsumexp(dim=1) for part in logits.tensor_split(bounds, dim=1)]
+            sums = [types.logsumexp(dim=1) for types in tempered.tensor_split(bounds, dim=1)]
             groups.append(torch.stack(sums, dim=1).log_softmax(dim=1))
         if rank:
             # Overwrites the logits.

@@ -20,7 +20,7 @@ from raretok.evaluation import bias_record, language, measurable
 from raretok.evaluation.decoding import Decoding
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.pair_scores import PairScores, score_pairs
-from raretok.evaluation.temperature import FITTED, Tempered, fit, temperature_rows
+from raretok.evaluation.temperature import FITTED, fit, temperature_rows
 from raretok.evaluation.text_scores import Scores
 from raretok.metrics import learning_curve, translation_scores
 from raretok.metrics.align_similarity import TAU, align_similarity
@@ -60,7 +60,7 @@ def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, d
     """Perplexities of validation and test text at the temperature fitted to the former; pairs: by split."""
 
     def scored(split, temperature):
-        return score_pairs(Tempered(model, temperature), pairs[split], context, device)
+        return score_pairs(model, pairs[split], context, device, temperature=temperature)
 
     temperature = fit(lambda value: float(scored("valid", value).nll.mean()))
     found = {split: scored(split, temperature) for split in ("valid", "test")}
