@@ -59,6 +59,18 @@ def test_scores_equal_those_of_single_pairs(prepared_pairs, monkeypatch, bias, c
     assert (found.targets == END).sum() == len(pairs) - skipped
 
 
+def test_scores_at_a_temperature_are_those_of_divided_logits(prepared_pairs, monkeypatch):
+    model = build_model(TRANSLATION_MODEL | {"output_bias": "unigram"}, prepared_pairs.types, seed=1).eval()
+    torch.nn.init.normal_(model.requires_grad_(False).output_bias)
+    pairs = load_pairs(prepared_pairs, "test")
+    found = score_pairs(model, pairs, 40, temperature=2.0)
+    logits = model.logits
+    monkeypatch.setattr(model, "logits", lambda hidden: logits(hidden) / 2)
+    _, nll, _, _ = reference(model, pairs, 40)
+    np.testing.assert_allclose(found.nll, nll, atol=1e-5)
+    assert found.nll_without_bias is None
+
+
 def test_a_context_that_no_pair_fits_scores_nothing(prepared_pairs):
     model = build_model(TRANSLATION_MODEL, prepared_pairs.types, seed=1).eval().requires_grad_(False)
     pairs = load_pairs(prepared_pairs, "test")
