@@ -85,10 +85,18 @@ def text_rows(
         if first and known is not None:
             scores = known
         else:
-            block, window = fields["block"], fields["window"]
-            bounds = groups[0].bounds if windowed or (temperature and split == "test") else ()
-            at = None if windowed else temperature
-            scores = score(model, targets, block, window, END, device, first, not first, bounds, at)
+            scores = score(
+                model,
+                targets,
+                fields["block"],
+                fields["window"],
+                END,
+                device,
+                predict=first,
+                rank=not first,
+                bounds=groups[0].bounds if windowed or (temperature and split == "test") else (),
+                temperature=None if windowed else temperature,
+            )
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
         if not first:
             kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)

@@ -193,8 +193,8 @@ def definition(table: RunTable, paper: str) -> dict:
         "methods": {
             name: {
                 "label": method["label"],
-                "experiment": _first_experiment(table, paper, name),
-                "seeds": table.seeds_of(paper, name, _first_experiment(table, paper, name)),
+                "experiment": (first := _first_experiment(table, paper, name)),
+                "seeds": table.seeds_of(paper, name, first),
                 "trained": {one: table.seeds_of(paper, name, one) for one in table.experiments_of(paper, name)},
                 "groups": method.get("groups"),
             }

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from filelock import FileLock
 
 from raretok.core.errors import UserError
-from raretok.core.files import write_text
+from raretok.core.files import read_json, write_json
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import data, evaluate, tokenize, train
 
@@ -39,17 +39,20 @@ def _provide_corpus(table: RunTable, name: str) -> None:
     """results/<scale>/data/<corpus>: rules prepare, encode, encode_pairs and reverse_pairs."""
     wildcards, entry = SimpleNamespace(corpus=name), table.corpora[name]
     folder = f"{table.results}/data/{name}"
+    manifest = f"{folder}/manifest.json"
     definition = data.corpus_entry(table, SimpleNamespace(corpus=entry.get("reverse_of", name)))
-    # Only of data that were made here; the workflow makes its own again when a definition changes.
     made_from = Path(table.results, "state", "work", folder, "definition.json")
-    if Path(folder, "manifest.json").exists() and made_from.exists() and made_from.read_text() != definition:
-        raise UserError(
-            f"{folder} was made from another definition of {name} than config/corpora.yaml has now; delete it, "
-            f"together with {table.results}/counts/{name}, {table.results}/alignments/{name} and {SYNTHETIC} where "
-            "they exist, and start again"
-        )
+    if Path(manifest).exists() and made_from.exists():
+        made = read_json(made_from)
+        # The workflow makes data again when a definition changes; then the record is of other data.
+        if made["data"] == read_json(manifest)["sha256"] and made["definition"] != definition:
+            raise UserError(
+                f"{folder} was made from another definition of {name} than config/corpora.yaml has now; delete it, "
+                f"together with {table.results}/counts/{name}, {table.results}/alignments/{name} and {SYNTHETIC} where "
+                "they exist, and start again"
+            )
     common = ("--corpus", name, "--output", folder)
-    described = ("--entry", data.corpus_entry(table, wildcards))
+    described = ("--entry", definition)
 
     def make() -> None:
         if "reverse_of" in entry:
@@ -69,9 +72,9 @@ def _provide_corpus(table: RunTable, name: str) -> None:
             _provide_files(table, *tokenize.pair_texts(table, wildcards), *published)
             texts = tokenize.texts_by_split(table, wildcards)
             _command("encode-pairs", *common, *described, "--texts", texts, "--published", *published)
-        write_text(made_from, definition)
+        write_json(made_from, {"definition": definition, "data": read_json(manifest)["sha256"]})
 
-    _once(table, f"{folder}/manifest.json", make)
+    _once(table, manifest, make)
 
 
 def _provide_counts(table: RunTable, corpus: str, text: str, path: str) -> None:
