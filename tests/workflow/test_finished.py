@@ -102,6 +102,9 @@ def test_finished_seeds_are_of_the_papers_own_experiments(half):
     assert 23 not in finished.seeds_of("agps", "baseline", "agps_language_model")
     assert 24 in finished.seeds_of("agg", "mle", "language_model")
     assert 24 not in finished.seeds_of("agg", "mle", "empirical")
+    definition = definition_of(report.definition(finished, "agg"))
+    seeds = {item: definition.of(item).methods["mle"].seeds for item in ("table1", "table3", "figure5")}
+    assert seeds == {"table1": (1, 2, 3), "table3": (1, 2, 3, 24), "figure5": (1, 2, 3, 24)}
 
 
 def test_the_command_for_a_file_works(half):

@@ -113,8 +113,8 @@ class Definition:
         shown = {}
         for name in entry.get("methods", []):
             method = self.methods[name]
-            experiment = entry.get("experiment", method.experiment)
-            shown[name] = replace(method, experiment=experiment, label=labels.get(name, method.label))
+            method = method.within(entry.get("experiment", method.experiment))
+            shown[name] = replace(method, label=labels.get(name, method.label))
         return replace(self, methods=self.methods | shown)
 
     def methods_of(self, item: str) -> list[Method]:
