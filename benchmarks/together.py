@@ -8,7 +8,7 @@ of a scale, on synthetic text. One after another means the trainer as in `rareto
 only `--alone` runs of the stack are trained this way. Both are measured in turns. A separate row gives the seconds of
 one validation of all members. On a GPU it also reports peak memory.
 
-The bar is 37 models x 5 seeds x 8,000 steps on one H200 in 15 minutes, 1,644 model-steps/s.
+The bar is 37 models x 5 seeds x 8,000 steps on one GPU in 15 minutes, 1,644 model-steps/s.
 """
 
 import argparse

@@ -99,9 +99,9 @@ def test_every_table_names_unmeasured_machines(capsys):
     for options in (["--markdown"], []):
         assert main(["plan", "--root", str(ROOT), "--scale", "paper", "--papers", "agg", *options]) == 0
         printed = capsys.readouterr().out
-        assert "A40: not measured; 6.6 times H200's (data sheets: " in printed
+        assert "A40: not measured; 6.6 times H100's (data sheets: " in printed
         assert "A100: not measured" in printed
-        assert "H200: 3 measured rows" in printed
+        assert "H100: 3 measured rows" in printed
 
 
 def test_runs_and_rows_can_be_printed(capsys):
@@ -113,9 +113,8 @@ def test_runs_and_rows_can_be_printed(capsys):
     assert len(re.findall(r"^shakespeare/\S+/seed1 ", printed, flags=re.MULTILINE)) == len(first)
     recorded = ROOT / "results" / "recorded" / "small"
     assert main(["plan", "--measured", str(recorded)]) == 0
-    trained = [
-        path for path in recorded.glob("runs/*/*/*/metrics.json") if "same_as" not in read_json(path)["training"]
-    ]
-    assert capsys.readouterr().out.count('"machine": "cpu"') == len(trained)
+    records = [read_json(path)["training"] for path in recorded.glob("runs/*/*/*/metrics.json")]
+    alone = [record for record in records if "same_as" not in record and record.get("together", 1) == 1]
+    assert capsys.readouterr().out.count('"machine": ') == len(alone)
     assert main(["plan", *options, "--device", "B200"]) == 2
     assert "has no machine 'B200'" in capsys.readouterr().err

@@ -39,7 +39,7 @@ def test_the_plan_is_printed_and_written(root, capsys):
     plan = (root / "results/smoke/plan.txt").read_text()
     assert plan.startswith(printed.partition("Cost of each run")[0])
     assert f"\n{RUN} " in plan
-    assert "H200: 3 measured rows" in plan
+    assert "H100: 3 measured rows" in plan
 
 
 def test_an_unknown_run_is_an_error(root, capsys):
@@ -144,7 +144,7 @@ def test_a_gpu_is_found_by_name_and_a_small_one_gives_a_warning(root, capsys, mo
     printed = capsys.readouterr().out
     assert "Device: 2 x NVIDIA A100-SXM4-80GB" in printed
     assert "hours, A100" in printed
-    assert "hours, H200" not in printed
+    assert "hours, H100" not in printed
     assert "Warning: the largest model is estimated to take 9 GiB of the device's 1." in printed
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA B200")
     assert main(options) == 0

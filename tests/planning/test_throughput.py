@@ -81,7 +81,7 @@ def test_rows_are_of_one_device_and_of_runs_trained_alone(tmp_path):
 
 
 def test_mistakes_are_refused(tmp_path, machines):
-    with pytest.raises(UserError, match="has no machine 'B200'; choose one of A40, A100, H200, cpu"):
+    with pytest.raises(UserError, match="has no machine 'B200'; choose one of A40, A100, H100, cpu"):
         find(machines, "B200")
     with pytest.raises(UserError, match=r"machines.other has no measured rows; let `than` name"):
         load(project(tmp_path / "a", [row(SMALL)], big=BIG, other=BIG))

@@ -50,7 +50,7 @@ def test_a_run_whose_files_are_copied_has_no_training_left(table_with, monkeypat
 
 
 @pytest.mark.parametrize(
-    ("gpu", "machine"), [("NVIDIA A100-SXM4-80GB", "A100"), ("NVIDIA H200", "H200"), ("NVIDIA B200", "H200")]
+    ("gpu", "machine"), [("NVIDIA A100-SXM4-80GB", "A100"), ("NVIDIA H100 80GB HBM3", "H100"), ("NVIDIA B200", "H100")]
 )
 def test_a_gpu_is_found_by_name_and_an_unknown_one_is_fast(table_with, monkeypatch, gpu, machine):
     for name, value in {

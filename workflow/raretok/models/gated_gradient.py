@@ -78,3 +78,17 @@ def accumulate(weight_gradient, d, h, is_first: bool = False) -> None:
         weight_gradient.copy_(d.T @ h)
     else:
         weight_gradient += d.T @ h
+
+
+def multiply(d, weight, out) -> None:
+    """D W into `out`, n x d, in its precision where the device can."""
+    if out.dtype == d.dtype:
+        torch.mm(d, weight, out=out)
+    elif (
+        d.is_cuda
+        and (d.dtype, out.dtype) == (torch.bfloat16, torch.float32)
+        and hasattr(torch.ops.aten.mm, "dtype_out")
+    ):
+        torch.mm(d, weight, out_dtype=out.dtype, out=out)
+    else:
+        out.copy_(d @ weight)

@@ -24,7 +24,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from raretok.models.chunk_loss import ChunkLoss
-from raretok.models.gated_gradient import GatedGradient, accumulate
+from raretok.models.gated_gradient import GatedGradient, accumulate, multiply
 from raretok.models.outputs import Observed, Outputs, is_on_tokens, of_batch
 from raretok.models.target_places import Places
 
@@ -175,10 +175,7 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
             low_d = d.to(low)
             if hidden_gradient is not None:
                 own = hidden_gradient[part]
-                if own.dtype == low:
-                    torch.mm(low_d, low_weight, out=own)
-                else:
-                    own.copy_(low_d @ low_weight)
+                multiply(low_d, low_weight, own)
                 if chunk.past_hidden is not None:
                     own += chunk.past_hidden
             if logits is not None:
