@@ -33,6 +33,7 @@ STAGES = {
     "kernel": 100,
     "waits": 60,
     "resume": 150,
+    "parts": 60,
     "layer": 560,
     "stacks": 500,
     "runs": 580,

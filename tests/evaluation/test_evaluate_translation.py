@@ -1,7 +1,6 @@
 """The command `evaluate` on a run of a translation model, as written by training and encoding."""
 
 import json
-import math
 import shutil
 
 import numpy as np
@@ -12,18 +11,13 @@ from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 
 from raretok.__main__ import main
 from raretok.core.errors import EXIT_USER_ERROR
-from raretok.data.alignment.links import link_arrays
 from raretok.data.codec import codec_of
 from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.text.frequency_groups import bounds
 from raretok.evaluation import translation_run as run_module
 from raretok.evaluation.pair_scores import score_pairs
 from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.metrics.align_similarity import align_similarity
 from raretok.metrics.calibration import log_frequencies
-from raretok.metrics.co_occurrences import count
 from raretok.metrics.isotropy import EIGENVECTORS
-from raretok.metrics.rank_correlation import spearman
 from raretok.models.beam_search import translate
 from raretok.models.building import load_model
 
@@ -152,58 +146,12 @@ def test_a_run_that_repeats_the_reference_scores_100(translation_run, prepared_p
                 assert row["value"] == (1 if row["n"] else "nan")
 
 
-def test_groups_add_up_to_the_total(translation_run, prepared_pairs, pair_links):
+def test_an_untrained_model_predicts_what_its_bias_says(translation_run, prepared_pairs, pair_links):
+    """The unigram distribution, and without the bias nothing."""
     evaluate(translation_run, prepared_pairs, links=pair_links)
     rows = measured(translation_run)
-    model = best_model(translation_run, prepared_pairs)
-    scores = score_pairs(model, load_pairs(prepared_pairs, "test"), TRANSLATION_MODEL["context"])
-    first, third = bounds(SETTINGS["groups"][0], prepared_pairs.counts)
-    total = rows["perplexity", "total", "test@best"]
-    assert total["value"] == pytest.approx(math.exp(scores.nll.mean()))
-    assert total["n"] == len(scores.nll)
-    for group, low, high in zip(GROUPS, (0, first, third), (first, third, 10**6), strict=True):
-        inside = (scores.targets >= low) & (scores.targets < high)
-        row = rows["perplexity", group, "test@best"]
-        assert row["n"] == inside.sum()
-        if inside.any():
-            assert row["value"] == pytest.approx(math.exp(scores.nll[inside].mean()))
-        else:
-            assert row["value"] == "nan"
-
-
-def test_alignment_calibration_and_ranks_equal_their_modules(translation_run, prepared_pairs, pair_links):
-    evaluate(translation_run, prepared_pairs, links=pair_links)
-    rows, model = measured(translation_run), best_model(translation_run, prepared_pairs)
-    w = model.output_weight.double().numpy()
-    gold = count(link_arrays(pair_links), load_pairs(prepared_pairs, "train"), prepared_pairs.types)
-    similarity = align_similarity(w, gold)
-    linked = ~np.isnan(similarity)
-    first, third = bounds(SETTINGS["groups"][0], prepared_pairs.counts)
-    edges = zip((*GROUPS, "total"), (0, first, third, 0), (first, third, len(w), len(w)), strict=True)
-    for group, low, high in edges:
-        row = rows["align_similarity", group, "weights@best"]
-        assert row["value"] == pytest.approx(np.nanmean(similarity[low:high]))
-        assert row["n"] == linked[low:high].sum()
-        skipped = rows["align_similarity_skipped", group, "weights@best"]["value"]
-        assert skipped == (~linked[low:high]).sum()
-    assert rows["align_similarity_skipped", "total", "weights@best"]["value"] >= 4  # special types have no link
-    # An untrained model with the unigram distribution in its bias predicts that, and without the bias nothing.
     assert rows["calibration_slope", "full", "test@best"]["value"] == pytest.approx(1, abs=0.15)
     assert rows["calibration_slope", "without_bias", "test@best"]["value"] == pytest.approx(0, abs=0.15)
-    with np.load(translation_run / "out" / "arrays.npz") as arrays:
-        counts = prepared_pairs.counts + prepared_pairs.source_counts
-        known = np.flatnonzero((counts > 0) & (np.arange(len(w)) > 3))
-        assert arrays["best.query_cosines"].shape == (3, len(w))
-        assert np.isin(arrays["best.neighbours"], known).all()
-        unit = w / np.linalg.norm(w, axis=1, keepdims=True)
-        neighbours = zip(arrays["best.neighbour_queries"], arrays["best.neighbours"], strict=True)
-        assert all(query not in nearest for query, nearest in neighbours)
-        for query, cosines in zip(arrays["best.neighbour_queries"], arrays["best.query_cosines"], strict=True):
-            np.testing.assert_allclose(cosines, unit @ unit[query], atol=1e-6)
-            others = known[known != query]
-            row = rows["cosine_rank_correlation", prepared_pairs.symbols[query], "weights@best"]
-            assert row["value"] == pytest.approx(spearman(-prepared_pairs.counts[others], (unit @ unit[query])[others]))
-            assert row["n"] == len(others)
 
 
 def test_curves_and_observations_become_numbers(translation_run, prepared_pairs, pair_links):
