@@ -90,7 +90,7 @@ def test_work_requeues_its_slurm_job_only_if_a_signal_stopped_it(project, slurm_
         def __init__(self, *_):
             self.done, self.failed, self.signal = [], [], signal
 
-        def work(self, runs):
+        def work(self, *_):
             """Nothing."""
 
     calls = slurm_answers()

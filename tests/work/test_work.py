@@ -123,6 +123,30 @@ def test_a_stop_and_a_crash_lose_nothing(project):
     assert weights(project) == broken
 
 
+@pytest.mark.timeout(600)
+def test_runs_of_one_shape_are_trained_together(project):
+    arguments = ["--workers", "2", "--config", "device=cpu", "checkpoint_seconds=1", "together=8"]
+    work = start(project, *arguments)
+    end = time.monotonic() + 120
+    while not list(project.glob("results/tiny/state/together/*/checkpoint.safetensors")):
+        assert work.poll() is None, work.stderr.read()
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    work.send_signal(signal.SIGTERM)
+    said = work.communicate(timeout=120)[1]
+    assert work.returncode == EXIT_INTERRUPTED, said
+    assert "stopped runs trained together; their state is saved" in said
+
+    work = start(project, *arguments)
+    said = work.communicate(timeout=240)[1]
+    assert work.returncode == 0, said
+    assert said.count("100% of it done before") == 3
+    (log,) = project.glob("logs/tiny/train/together/*.txt")
+    assert "continuing 3 runs together at step" in log.read_text()
+    assert "accepted 3 training(s) and 3 evaluation(s) of 3 runs" in accepted(project)
+    assert '"together": 3' in (project / "results/tiny/runs" / RUNS[0] / "training.json").read_text()
+
+
 def installed_with(*names):
     """Packages of a machine on which pip installed these, with all their requirements."""
     found, waiting = {}, list(names)

@@ -9,14 +9,15 @@ import time
 import pytest
 import torch
 
-from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.core.errors import EXIT_INTERRUPTED, UserError
 from raretok.core.files import write_json
+from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.trained_runs import code_that_trains
 from raretok.rule_inputs import train
 from raretok.training.checkpoint import save_checkpoint
 from raretok.training.finished_files import FILES, RECORD, WEIGHTS
 from raretok.work import run_status, worker_pool
-from raretok.work.run_status import log_of
+from raretok.work.run_status import log_of, log_together
 from raretok.work.worker_pool import WorkerPool
 
 FORK = multiprocessing.get_context("fork")
@@ -32,10 +33,16 @@ class Jobs:
 
     def start(self, run, stage):
         self.started.append((run.method, stage))
-        log = log_of(self.table, run, stage)
+        return self.process(log_of(self.table, run, stage), run.method)
+
+    def start_together(self, group):
+        self.started.append(("together", len(group.runs)))
+        return self.process(log_together(self.table, group), "together")
+
+    def process(self, log, method):
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("started\nraretok train: error: it broke\n\n")
-        process = FORK.Process(target=self.acts.get(run.method, str))
+        process = FORK.Process(target=self.acts.get(method, str))
         process.start()
         return process
 
@@ -66,6 +73,29 @@ def measured(monkeypatch):
 
 def names(runs):
     return [run.method for run in runs]
+
+
+def test_groups_come_first_and_their_failure_ends_the_work(table):
+    runs = list(table.runs.values())
+    jobs = Jobs(table)
+    WorkerPool(jobs, Speed(), None).work(runs[:1], [JointRuns(tuple(runs))])
+    assert jobs.started == [("together", 3), ("baseline", "train"), ("baseline", "evaluate")]
+    pool = WorkerPool(Jobs(table, together=lambda: sys.exit(2)), Speed(), None)
+    with pytest.raises(UserError, match="training runs together failed: raretok train: error: it broke"):
+        pool.work(runs, [JointRuns(tuple(runs))])
+    assert all(pool.lock(run) for run in runs)
+
+
+def test_a_group_with_a_run_at_work_elsewhere_is_trained_alone(table, capsys):
+    runs = list(table.runs.values())
+    jobs = Jobs(table)
+    pool = WorkerPool(jobs, Speed(), None)
+    elsewhere = pool.lock(runs[1])
+    pool.work(runs, [JointRuns(tuple(runs))])
+    assert names(pool.done) == ["baseline", "cosreg"]
+    assert ("together", 3) not in jobs.started
+    assert "are trained alone, because some of them are at work elsewhere" in capsys.readouterr().err
+    elsewhere.release()
 
 
 def test_a_failed_run_is_named_and_the_others_continue(table, capsys):

@@ -1,4 +1,4 @@
-"""Processes that train or evaluate one run each, with the commands and logs of the rules."""
+"""Processes that train or evaluate a run, or train a group of runs, with the commands and logs of the rules."""
 
 import multiprocessing
 import os
@@ -8,10 +8,11 @@ import threading
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run, RunTable
 from raretok.rule_inputs import evaluate, train
 from raretok.work import job_data
-from raretok.work.run_status import copied_record, log_of
+from raretok.work.run_status import copied_record, log_of, log_together
 
 TRAIN, EVALUATE = "train", "evaluate"
 # Forks of a server that has imported torch start at once. The server computes nothing and requests no GPU, because
@@ -42,7 +43,20 @@ class Jobs:
     def start(self, run: Run, stage: str) -> BaseProcess:
         """Start a process that trains a run (after making missing data), or evaluates it."""
         arguments = self.training(run) if stage == TRAIN else self.evaluation(run)
-        process = FORKS.Process(target=_do, args=(self.table, run, stage, arguments, log_of(self.table, run, stage)))
+        return self._start(run, stage, arguments, log_of(self.table, run, stage))
+
+    def start_together(self, group: JointRuns) -> BaseProcess:
+        """Start a process that trains a group of runs (after making missing data)."""
+        table, first = self.table, group.runs[0]
+        arguments = [
+            *("train-together", "--runs", group.json(), "--manifest", train.manifest(table, first)),
+            *("--results", table.results, "--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
+            *self.device(),
+        ]
+        return self._start(first, TRAIN, arguments, log_together(table, group))
+
+    def _start(self, run: Run, stage: str, arguments: list[str], log: Path) -> BaseProcess:
+        process = FORKS.Process(target=_do, args=(self.table, run, stage, arguments, log))
         process.start()
         return process
 

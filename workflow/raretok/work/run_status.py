@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 from raretok.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
+from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs import train
@@ -14,10 +15,12 @@ from raretok.training.finished_files import KEPT, RECORD, WEIGHTS, has_files, ho
 
 def done_already(table: RunTable, run: Run, recorded: bool) -> bool:
     """Whether a run is trained and evaluated. recorded: a recorded run with the same settings counts too."""
-    kept = table.root / "results" / "recorded" / table.scale / "runs" / run.name
-    if recorded and table.is_measured_in(run, kept):
-        return True
-    return is_trained_here(table, run) and is_evaluated(table, run)
+    return (recorded and is_recorded(table, run)) or (is_trained_here(table, run) and is_evaluated(table, run))
+
+
+def is_recorded(table: RunTable, run: Run) -> bool:
+    """Whether results/recorded holds a run with the same settings."""
+    return table.is_measured_in(run, table.root / "results" / "recorded" / table.scale / "runs" / run.name)
 
 
 def is_trained_here(table: RunTable, run: Run) -> bool:
@@ -35,6 +38,11 @@ def identity_of(table: RunTable, run: Run) -> dict[str, str]:
 def log_of(table: RunTable, run: Run, stage: str) -> Path:
     """The log of a run's job, the same as that of the rule with the stage's name."""
     return table.root / table.logs / stage / f"{run.name}.txt"
+
+
+def log_together(table: RunTable, group: JointRuns) -> Path:
+    """The log of the job of a group of runs, the same as that of its rule."""
+    return table.root / table.logs / "train" / "together" / f"{group.hash}.txt"
 
 
 def last_line(log: Path) -> str:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 from raretok.core.errors import Interrupted, UserError
 from raretok.experiments import config_options
-from raretok.experiments.run_table import RunTable, load_to_train
+from raretok.experiments.joint_runs import JointRuns, group_runs
+from raretok.experiments.run_table import Run, RunTable, load_to_train
+from raretok.experiments.trained_runs import same_training
 from raretok.machine.clock import log
 from raretok.work.job_data import provide_for_evaluation, provide_for_training
 from raretok.work.jobs import Jobs
 from raretok.work.run_order import named_seeds, order_runs, read_order
 from raretok.work.run_speed import Speed
-from raretok.work.run_status import done_already
+from raretok.work.run_status import done_already, is_recorded, trained_share
 from raretok.work.worker_pool import WorkerPool
 
 # Packages that evaluation and the translations of validation texts need, and torch does not install.
@@ -68,7 +70,7 @@ def main(arguments: argparse.Namespace) -> None:
     jobs = Jobs(table, arguments.workers, evaluates=not missing)
     seconds = None if arguments.minutes is None else 60 * arguments.minutes
     pool = WorkerPool(jobs, Speed(table), seconds)
-    pool.work(waiting)
+    pool.work(waiting, groups_of(table, runs, arguments.again))
     done, failed = len(pool.done), len(pool.failed)
     log(f"{done} run(s) done, {failed} failed, {len(waiting) - done - failed} left; results are in {table.results}")
     if pool.signal:
@@ -81,3 +83,15 @@ def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable
     """The run table of the config, with the seeds in the order file if the user names none."""
     seeds = config_options.config_of(arguments)["seeds"] or (named_seeds(names) if names else None)
     return load_to_train(arguments, seeds=seeds)
+
+
+def groups_of(table: RunTable, runs: list[Run], again: bool) -> list[JointRuns]:
+    """Groups of runs to be trained together, by `together` of the config.
+
+    A finished run stays in its group, which is thus the same when an interrupted command is repeated.
+    """
+    if table.config["together"] == 1:
+        return []
+    own = [run for run in runs if not same_training(table, run) and (again or not is_recorded(table, run))]
+    groups = group_runs(own, table.config["together"])
+    return [group for group in groups if any(trained_share(table, run) < 1 for run in group.runs)]

@@ -10,7 +10,8 @@ from multiprocessing.process import BaseProcess
 
 from filelock import FileLock, Timeout
 
-from raretok.core.errors import EXIT_INTERRUPTED
+from raretok.core.errors import EXIT_INTERRUPTED, UserError
+from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run
 from raretok.experiments.trained_runs import same_training
 from raretok.machine.clock import log
@@ -25,6 +26,7 @@ from raretok.work.run_status import (
     is_trained_here,
     last_line,
     log_of,
+    log_together,
     must_train,
     trained_share,
 )
@@ -67,10 +69,15 @@ class WorkerPool:
         """Name of the signal that stopped the work, if any."""
         return self.flag and self.flag.signal
 
-    def work(self, runs: list[Run]) -> None:
-        """Process `runs` in order; runs that do not fit into the remaining time are left out."""
+    def work(self, runs: list[Run], groups: Iterable[JointRuns] = ()) -> None:
+        """Process `runs` in order; runs that do not fit into the remaining time are left out.
+
+        groups: trained together first, one group after another. Raises UserError if such a training fails.
+        """
         self.flag, waiting = StopFlag(), deque(runs)
         self.number = len(runs)
+        for group in groups:
+            self.train_together(group)
         while not self.signal and self.time_left() > 0:
             while len(self.active) < self.jobs.workers and self.start_next(waiting):
                 pass
@@ -110,6 +117,29 @@ class WorkerPool:
             self.start(run, stage, lock, time.monotonic(), share)
             return True
         return False
+
+    def train_together(self, group: JointRuns) -> None:
+        """Train a group of runs until the time is up or a signal arrives, which saves their state."""
+        locks = [lock for run in group.runs if (lock := self.lock(run))]
+        try:
+            if len(locks) < len(group.runs):
+                log("runs that would be trained together are trained alone, because some of them are at work elsewhere")
+                return
+            if self.signal or self.time_left() <= 0:
+                return
+            log(f"training {len(group.runs)} runs together, from {group.runs[0].name} to {group.runs[-1].name}")
+            process = self.jobs.start_together(group)
+            while process.exitcode is None and not self.signal and self.time_left() > 0:
+                connection.wait([process.sentinel], timeout=PATIENCE)
+            stop(process)
+            if process.exitcode == EXIT_INTERRUPTED:
+                log("stopped runs trained together; their state is saved")
+            elif process.exitcode and not self.signal:
+                path = log_together(self.table, group)
+                raise UserError(f"training runs together failed: {last_line(path) or 'no reason given'} ({path})")
+        finally:
+            for lock in locks:
+                lock.release()
 
     def lock(self, run: Run) -> FileLock | None:
         """The acquired lock of a run, so that several commands can share a table; None if another one holds it."""
@@ -179,13 +209,19 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Ask active jobs to stop, and wait until trainings have saved their state; evaluations have none to save."""
+        stop(*(work.process for work in self.active))
         for work in self.active:
-            work.process.terminate()
-        end = time.monotonic() + SAVE_SECONDS
-        for work in self.active:
-            work.process.join(max(0, end - time.monotonic()))
-            if work.process.exitcode is None:
-                work.process.kill()
-                work.process.join()
             self.end(work, stopping=True)
         self.active.clear()
+
+
+def stop(*processes: BaseProcess) -> None:
+    """Ask processes to stop, and wait until they have; kill those that take too long."""
+    for process in processes:
+        process.terminate()
+    end = time.monotonic() + SAVE_SECONDS
+    for process in processes:
+        process.join(max(0, end - time.monotonic()))
+        if process.exitcode is None:
+            process.kill()
+            process.join()
