@@ -34,6 +34,7 @@ STAGES = {
     "waits": 60,
     "resume": 150,
     "parts": 60,
+    "steps": 150,
     "layer": 560,
     "stacks": 500,
     "runs": 580,
