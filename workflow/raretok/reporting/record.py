@@ -85,10 +85,10 @@ def provenance(folders: list[Path]) -> str:
     lines = [
         "# Where these results come from",
         "",
-        "Written by `make record`; `make recorded` renders tables, figures and the page from what lies here.",
+        "Written by `make record`; `make recorded` renders tables, figures and the report from these files.",
         "A commit with a `+` had local changes.",
         "",
-        "| run | hash | commit | device | torch | seconds | resumed |",
+        "| run | hash | commit | device | torch | seconds | resumes |",
         "|---|---|---|---|---|---:|---:|",
     ]
     for folder in folders:
