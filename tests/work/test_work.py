@@ -24,14 +24,19 @@ def start(project, *arguments, flags=(), site=""):
     command = [sys.executable, *flags, "-m", "raretok", "work", "--scale", "tiny", "--papers", "stop_jostling"]
     command += ["--config", "device=cpu", "checkpoint_seconds=1", "--root", str(project), *arguments]
     environment = os.environ | {"PYTHONPATH": f"{project / 'workflow'}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
-def accepted(project):
+def accepted(project, command="accept"):
     """The output of `raretok accept`."""
-    command = [sys.executable, "-m", "raretok", "accept", "--scale", "tiny", "--papers", "stop_jostling"]
+    command = [sys.executable, "-m", "raretok", command, "--scale", "tiny", "--papers", "stop_jostling"]
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
     return subprocess.run([*command, "--root", str(project)], env=environment, capture_output=True, text=True).stdout
+
+
+def status(project):
+    """The output of `raretok status`."""
+    return accepted(project, "status")
 
 
 def wait_for_states(project, work, number):
@@ -78,10 +83,10 @@ def weights(project):
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="finds the trainings in /proc")
 def test_a_stop_and_a_crash_lose_nothing(project):
-    # Stopped while two runs train, which save their checkpoints.
+    # Stopped while two runs train, which save their checkpoints; schedulers signal all processes.
     work = start(project, "--workers", "2")
     wait_for_states(project, work, 2)
-    work.send_signal(signal.SIGTERM)
+    os.killpg(work.pid, signal.SIGTERM)
     said = work.communicate(timeout=120)[1]
     assert work.returncode == EXIT_INTERRUPTED, said
     assert said.count("its state is saved") == 2
@@ -132,10 +137,12 @@ def test_runs_of_one_shape_are_trained_together(project):
         assert work.poll() is None, work.stderr.read()
         assert time.monotonic() < end
         time.sleep(0.01)
-    work.send_signal(signal.SIGTERM)
+    assert status(project).count(", process") == 3
+    os.killpg(work.pid, signal.SIGTERM)
     said = work.communicate(timeout=120)[1]
     assert work.returncode == EXIT_INTERRUPTED, said
-    assert "stopped runs trained together; their state is saved" in said
+    assert "stopped the runs trained together; their state is saved" in said
+    assert "3 interrupted, with a saved state" in status(project)
 
     work = start(project, *arguments)
     said = work.communicate(timeout=240)[1]

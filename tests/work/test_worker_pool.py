@@ -9,7 +9,7 @@ import time
 import pytest
 import torch
 
-from raretok.core.errors import EXIT_INTERRUPTED, UserError
+from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.core.files import write_json
 from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.trained_runs import code_that_trains
@@ -37,7 +37,7 @@ class Jobs:
 
     def start_together(self, group):
         self.started.append(("together", len(group.runs)))
-        return self.process(log_together(self.table, group), "together")
+        return self.process(log_together(self.table, group.hash), "together")
 
     def process(self, log, method):
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -75,27 +75,69 @@ def names(runs):
     return [run.method for run in runs]
 
 
-def test_groups_come_first_and_their_failure_ends_the_work(table):
+@pytest.fixture
+def groups(table, monkeypatch):
+    """One group of all runs, whose job keeps its files; the second run's loss may not be finite."""
+    kept = set()
+    monkeypatch.setattr(worker_pool, "trained_share", lambda _, run: 1.0 if run.name in kept else 0.0)
+    group = JointRuns(tuple(table.runs.values()))
+    return kept, [group]
+
+
+def test_runs_of_a_group_wait_for_it(table, groups):
+    kept, wanted = groups
+    jobs, runs = Jobs(table, 2), list(table.runs.values())
+    pool = WorkerPool(jobs, Speed(), None)
+    ended = pool.end_group
+    pool.end_group = lambda *stopping: (kept.update(run.name for run in runs), ended(*stopping))
+    pool.work(runs, wanted)
+    assert jobs.started[0] == ("together", 3)
+    assert set(names(pool.done)) == {"baseline", "threshold_m2", "cosreg"}
+
+
+def test_a_group_that_fails_is_named_and_others_continue(table, groups, capsys):
     runs = list(table.runs.values())
-    jobs = Jobs(table)
-    WorkerPool(jobs, Speed(), None).work(runs[:1], [JointRuns(tuple(runs))])
-    assert jobs.started == [("together", 3), ("baseline", "train"), ("baseline", "evaluate")]
-    pool = WorkerPool(Jobs(table, together=lambda: sys.exit(2)), Speed(), None)
-    with pytest.raises(UserError, match="training runs together failed: raretok train: error: it broke"):
-        pool.work(runs, [JointRuns(tuple(runs))])
+    group = JointRuns(tuple(runs[:2]))
+    jobs = Jobs(table, together=lambda: os.kill(os.getpid(), signal.SIGKILL))
+    pool = WorkerPool(jobs, Speed(), None)
+    pool.work(runs, [group])
+    assert (names(pool.failed), names(pool.done)) == (["baseline", "threshold_m2"], ["cosreg"])
+    assert "failed: train 2 runs together: was killed by SIGKILL" in capsys.readouterr().err
     assert all(pool.lock(run) for run in runs)
 
 
-def test_a_group_with_a_run_at_work_elsewhere_is_trained_alone(table, capsys):
-    runs = list(table.runs.values())
-    jobs = Jobs(table)
+@pytest.mark.parametrize("status", [EXIT_INTERRUPTED, 1, -signal.SIGKILL])
+def test_a_group_stopped_by_the_time_limit_has_not_failed(table, groups, status):
+    _, wanted = groups
+    pool = WorkerPool(Jobs(table, together=lambda: time.sleep(60)), Speed(), 1.0)
+    ended = pool.end_group
+
+    def end(stopping):
+        pool.group.process = type("Ended", (), {"exitcode": status})
+        ended(stopping)
+
+    pool.end_group = end
+    pool.work(list(table.runs.values()), wanted)
+    assert (pool.done, pool.failed, len(pool.waiting)) == ([], [], 3)
+
+
+def test_a_group_with_a_run_at_work_elsewhere_is_left_to_it(table, groups):
+    _, wanted = groups
+    runs, jobs = list(table.runs.values()), Jobs(table)
     pool = WorkerPool(jobs, Speed(), None)
     elsewhere = pool.lock(runs[1])
-    pool.work(runs, [JointRuns(tuple(runs))])
-    assert names(pool.done) == ["baseline", "cosreg"]
-    assert ("together", 3) not in jobs.started
-    assert "are trained alone, because some of them are at work elsewhere" in capsys.readouterr().err
+    pool.work(runs, wanted)
+    assert (jobs.started, len(pool.waiting)) == ([], 3)
     elsewhere.release()
+    assert all(pool.lock(run) for run in runs)
+
+
+def test_a_run_that_its_group_left_behind_is_trained_alone(table, groups):
+    kept, wanted = groups
+    runs, jobs = list(table.runs.values()), Jobs(table)
+    kept.update(run.name for run in runs[1:])
+    WorkerPool(jobs, Speed(), None).work(runs[:1], wanted)
+    assert jobs.started == [("baseline", "train"), ("baseline", "evaluate")]
 
 
 def test_a_failed_run_is_named_and_the_others_continue(table, capsys):

@@ -13,7 +13,6 @@ import torch
 
 from raretok.core.code_digest import code_of
 from raretok.core.errors import UserError
-from raretok.core.files import CHECKPOINT
 from raretok.experiments.run_table import RUN_FOLDER, STATE_FOLDER
 from raretok.machine.clock import Clock, Saves, log
 from raretok.machine.device import keep_freed_memory
@@ -82,7 +81,7 @@ def train_together(stack, corpus, folders: JointFolders, options: Options) -> No
             if stop.signal:
                 save_and_stop()
             saves.make(job.save)
-        job.clock.report(result.nll.mean())
+        job.clock.report(job.mean(result.nll))
 
     job.finish()
 
@@ -175,6 +174,10 @@ class Job:
                 self.attempt(member, partial(member.check, StepResult(*numbers[:, self.places[member]])))
         return StepResult(*numbers)
 
+    def mean(self, values: torch.Tensor) -> torch.Tensor:
+        """The mean of the members' values; `values` may have others', which are not finite."""
+        return values.mean() if not self.failed else values[[self.places[member] for member in self.members]].mean()
+
     def attempt(self, member: Training, action: Callable[[], None]) -> None:
         """Call `action` for a member; the member leaves the stack if that raises UserError."""
         try:
@@ -218,7 +221,7 @@ def is_trained_here(training: Training, output: Path, begun: Mapping[str, dict] 
     if any(finished_files.holds(folder, training.identity) for folder in (training.output, output)):
         log(f"{training.name} is finished")
         return False
-    if (training.state / CHECKPOINT).exists():
+    if checkpoint.load_checkpoint(training.state, **training.identity) is not None:
         log(f"{training.name} was begun alone and goes on alone")
         return False
     if begun is None:

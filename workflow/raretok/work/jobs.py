@@ -5,11 +5,13 @@ import os
 import signal
 import sys
 import threading
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run, RunTable
+from raretok.machine.signals import SIGNALS
 from raretok.rule_inputs import evaluate, train
 from raretok.work import job_data
 from raretok.work.run_status import copied_record, log_of, log_together
@@ -39,6 +41,11 @@ class Jobs:
         for variable in ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS"):
             os.environ.setdefault(variable, "1")
         FORKS.set_forkserver_preload(PRELOADED)
+        # A signal to all processes, as schedulers send, must not end the server, or the status of its jobs is lost.
+        before = {number: signal.signal(number, signal.SIG_IGN) for number in SIGNALS}
+        forkserver.ensure_running()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     def start(self, run: Run, stage: str) -> BaseProcess:
         """Start a process that trains a run (after making missing data), or evaluates it."""
@@ -53,7 +60,7 @@ class Jobs:
             *("--results", table.results, "--checkpoint-seconds", str(table.config["checkpoint_seconds"])),
             *self.device(),
         ]
-        return self._start(first, TRAIN, arguments, log_together(table, group))
+        return self._start(first, TRAIN, arguments, log_together(table, group.hash))
 
     def _start(self, run: Run, stage: str, arguments: list[str], log: Path) -> BaseProcess:
         process = FORKS.Process(target=_do, args=(self.table, run, stage, arguments, log))
@@ -94,7 +101,8 @@ def _do(table: RunTable, run: Run, stage: str, arguments: list[str], log: Path) 
     from raretok.machine.commands import main
 
     # The terminal sends Ctrl-C to all processes; the parent decides what to do.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a" if stage == TRAIN else "w") as file:

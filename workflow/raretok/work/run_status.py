@@ -5,7 +5,6 @@ import shutil
 from pathlib import Path
 
 from raretok.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
-from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run, RunTable
 from raretok.experiments.trained_runs import code_that_trains, is_trained, same_training
 from raretok.rule_inputs import train
@@ -40,9 +39,9 @@ def log_of(table: RunTable, run: Run, stage: str) -> Path:
     return table.root / table.logs / stage / f"{run.name}.txt"
 
 
-def log_together(table: RunTable, group: JointRuns) -> Path:
-    """The log of the job of a group of runs, the same as that of its rule."""
-    return table.root / table.logs / "train" / "together" / f"{group.hash}.txt"
+def log_together(table: RunTable, group: str) -> Path:
+    """The log of the job of a group of runs, of which `group` is the hash; the same as that of its rule."""
+    return table.root / table.logs / "train" / "together" / f"{group}.txt"
 
 
 def last_line(log: Path) -> str:
@@ -111,8 +110,13 @@ def drop_weights(table: RunTable, run: Run) -> None:
 def saved_progress(table: RunTable, run: Run) -> dict | None:
     """The progress (`training.progress.Progress`) of a run's saved state, or None; a state of other code has none."""
     try:
-        _, header = read_tensor_header(table.root / train.state(table, run) / CHECKPOINT)
-        facts = json.loads(header["__metadata__"][METADATA])["facts"]
+        facts = facts_of(table.root / train.state(table, run) / CHECKPOINT)
         return facts["progress"] if facts["sources"] == code_that_trains(run) else None
     except (OSError, ValueError, KeyError):
         return None
+
+
+def facts_of(checkpoint: Path) -> dict:
+    """The facts in the header of a checkpoint; OSError, ValueError or KeyError if it cannot be read."""
+    _, header = read_tensor_header(checkpoint)
+    return json.loads(header["__metadata__"][METADATA])["facts"]

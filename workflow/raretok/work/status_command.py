@@ -9,16 +9,26 @@ import os
 import re
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from raretok.core.files import read_json
+from raretok.core.files import CHECKPOINT, read_json
 from raretok.experiments import config_options
 from raretok.experiments.run_table import Run, RunTable, load_to_train
+from raretok.experiments.trained_runs import code_that_trains
 from raretok.machine.slurm import failing_nodes
 from raretok.rule_inputs import train
 from raretok.training.holder import HOLDER
 from raretok.work.jobs import EVALUATE, TRAIN
-from raretok.work.run_status import is_evaluated, is_trained_here, last_line, log_of, saved_progress
+from raretok.work.run_status import (
+    facts_of,
+    is_evaluated,
+    is_trained_here,
+    last_line,
+    log_of,
+    log_together,
+    saved_progress,
+)
 
 # A training on another machine counts as dead after this many seconds without a line in its log; it writes one every
 # ten.
@@ -44,7 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Print the number of runs in each state, and details of active, failed and interrupted runs."""
     table = load_to_train(arguments)
-    found = {run.name: status_of(table, run) for run in table.runs.values()}
+    stacks = [Stack.read(folder) for folder in sorted((table.root / table.results / "state" / "together").glob("*"))]
+    found = {run.name: status_of(table, run, stacks) for run in table.runs.values()}
     counts = [f"{sum(one == state for one, _ in found.values())} {state}" for state in reversed(STATES)]
     print(f"{table.scale}: {len(found)} models: {'; '.join(counts)}")
     for state in LISTED:
@@ -56,7 +67,32 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"several runs failed on: {', '.join(nodes)}; no run is retried there")
 
 
-def status_of(table: RunTable, run: Run) -> tuple[str, str]:
+@dataclass(frozen=True)
+class Stack:
+    """Runs trained together: the name of their state folder, the process that trains them, and the steps of their saved
+    state by hash."""
+
+    name: str
+    holder: dict
+    steps: dict[str, int]
+    sources: str
+
+    def holds(self, run: str, code: str) -> bool:
+        """Whether the saved state has a run (its hash), trained by code with this digest."""
+        return run in self.steps and code in self.sources.split()
+
+    @classmethod
+    def read(cls, folder: Path) -> "Stack":
+        """From the folder of the state of a stack; what is not there is empty."""
+        holder = read_json(folder / HOLDER) if (folder / HOLDER).is_file() else {}
+        try:
+            facts = facts_of(folder / CHECKPOINT)
+            return cls(folder.name, holder, {run: of["step"] for run, of in facts["members"].items()}, facts["sources"])
+        except (OSError, ValueError, KeyError):
+            return cls(folder.name, holder, {}, "")
+
+
+def status_of(table: RunTable, run: Run, stacks: list[Stack]) -> tuple[str, str]:
     """The status of a run, one of STATES, and details."""
     if is_trained_here(table, run):
         if is_evaluated(table, run):
@@ -64,6 +100,11 @@ def status_of(table: RunTable, run: Run) -> tuple[str, str]:
         error = failure_reason(log_of(table, run, EVALUATE))
         return FAILED if error else TRAINED, error
     log, state = log_of(table, run, TRAIN), table.root / train.state(table, run)
+    if (state / HOLDER).is_file():
+        # A run that is trained together with others has the process, and thus the log, of its stack.
+        held = read_json(state / HOLDER)
+        same = [stack for stack in stacks if all(stack.holder.get(key) == held[key] for key in ("host", "process"))]
+        log = log_together(table, same[0].name) if same else log
     holder = holder_of(state, log)
     if holder:
         progress = PROGRESS.search(last_line(log))
@@ -73,8 +114,10 @@ def status_of(table: RunTable, run: Run) -> tuple[str, str]:
     if error:
         return FAILED, error
     saved = saved_progress(table, run)
-    if saved:
-        return INTERRUPTED, f"at step {saved['step']} of {run.settings['training']['steps']}"
+    code = code_that_trains(run)
+    steps = [saved["step"]] if saved else [stack.steps[run.hash] for stack in stacks if stack.holds(run.hash, code)]
+    if steps:
+        return INTERRUPTED, f"at step {steps[0]} of {run.settings['training']['steps']}"
     return WAITING, ""
 
 

@@ -16,7 +16,7 @@ from raretok.work.job_data import provide_for_evaluation, provide_for_training
 from raretok.work.jobs import Jobs
 from raretok.work.run_order import named_seeds, order_runs, read_order
 from raretok.work.run_speed import Speed
-from raretok.work.run_status import done_already, is_recorded, trained_share
+from raretok.work.run_status import done_already, is_recorded
 from raretok.work.worker_pool import WorkerPool
 
 # Packages that evaluation and the translations of validation texts need, and torch does not install.
@@ -88,10 +88,10 @@ def table_of(arguments: argparse.Namespace, names: list[str] | None) -> RunTable
 def groups_of(table: RunTable, runs: list[Run], again: bool) -> list[JointRuns]:
     """Groups of runs to be trained together, by `together` of the config.
 
-    A finished run stays in its group, which is thus the same when an interrupted command is repeated.
+    They depend neither on the order of the runs nor on which are finished, so that an interrupted group continues.
     """
     if table.config["together"] == 1:
         return []
-    own = [run for run in runs if not same_training(table, run) and (again or not is_recorded(table, run))]
-    groups = group_runs(own, table.config["together"])
-    return [group for group in groups if any(trained_share(table, run) < 1 for run in group.runs)]
+    chosen = {run.name for run in runs}
+    own = (run for run in table.runs.values() if run.name in chosen and not same_training(table, run))
+    return group_runs((run for run in own if again or not is_recorded(table, run)), table.config["together"])

@@ -7,15 +7,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from raretok.core.errors import EXIT_INTERRUPTED, UserError
+from raretok.core.errors import EXIT_INTERRUPTED
 from raretok.experiments.joint_runs import JointRuns
 from raretok.experiments.run_table import Run
 from raretok.experiments.trained_runs import same_training
 from raretok.machine.clock import log
 from raretok.machine.signals import StopFlag
+from raretok.training.finished_files import RECORD
 from raretok.work.jobs import EVALUATE, TRAIN, Jobs
 from raretok.work.run_speed import Speed
 from raretok.work.run_status import (
@@ -49,10 +51,21 @@ class ActiveRun:
     share: float
 
 
+@dataclass
+class ActiveGroup:
+    """Runs that are being trained together: their job, the locks of the untrained ones, and the start time."""
+
+    group: JointRuns
+    process: BaseProcess
+    locks: list[FileLock]
+    started: float
+
+
 class WorkerPool:
     """Trains and evaluates runs, as many at a time as `jobs` allows, for at most `seconds` (None: no limit).
 
-    number: of all runs. done, failed: runs that ended.
+    number: of all runs. done, failed: runs that ended. waiting: runs that were not started. active: those in progress;
+    beside them at most one `group` is trained together. grouped: names of runs that wait for the end of their group.
     """
 
     def __init__(self, jobs: Jobs, speed: Speed, seconds: float | None):
@@ -60,7 +73,10 @@ class WorkerPool:
         self.deadline = None if seconds is None else time.monotonic() + seconds
         self.done: list[Run] = []
         self.failed: list[Run] = []
+        self.waiting: deque[Run] = deque()
         self.active: list[ActiveRun] = []
+        self.group: ActiveGroup | None = None
+        self.grouped: set[str] = set()
         self.number = 0
         self.flag: StopFlag | None = None
 
@@ -72,31 +88,34 @@ class WorkerPool:
     def work(self, runs: list[Run], groups: Iterable[JointRuns] = ()) -> None:
         """Process `runs` in order; runs that do not fit into the remaining time are left out.
 
-        groups: trained together first, one group after another. Raises UserError if such a training fails.
+        groups: trained together, one group after another, beside other runs; their runs are evaluated as all others.
         """
-        self.flag, waiting = StopFlag(), deque(runs)
-        self.number = len(runs)
-        for group in groups:
-            self.train_together(group)
+        self.flag, self.waiting, self.number = StopFlag(), deque(runs), len(runs)
+        groups = deque(groups)
+        self.grouped = {run.name for group in groups for run in self.untrained(group)}
         while not self.signal and self.time_left() > 0:
-            while len(self.active) < self.jobs.workers and self.start_next(waiting):
+            if self.group is None:
+                self.start_group(groups)
+            while len(self.active) < self.jobs.workers and self.start_next():
                 pass
-            if not self.active:
+            if not self.active and self.group is None:
                 break
             if self.look() and not self.table.config["keep_weights"]:
-                self.drop_weights(waiting)
+                self.drop_weights()
         self.stop()
-        if waiting and not self.signal:
-            log(f"{len(waiting)} run(s) do not fit into the remaining time, or are at work elsewhere")
+        if self.waiting and not self.signal:
+            log(f"{len(self.waiting)} run(s) do not fit into the remaining time, or are at work elsewhere")
 
     def time_left(self) -> float:
         """Remaining seconds."""
         return float("inf") if self.deadline is None else self.deadline - time.monotonic()
 
-    def start_next(self, waiting: deque[Run]) -> bool:
-        """Start the first run of `waiting` that fits into the time and is not locked; returns whether there was one."""
-        under_way = [*waiting, *(work.run for work in self.active)]
-        for run in list(waiting):
+    def start_next(self) -> bool:
+        """Start the first waiting run that fits into the time and is not locked; returns whether there was one."""
+        under_way = [*self.waiting, *(work.run for work in self.active)]
+        for run in list(self.waiting):
+            if run.name in self.grouped:
+                continue
             same = same_training(self.table, run)
             if same in under_way and not is_trained_here(self.table, same):
                 continue  # its files are copied from that training
@@ -106,7 +125,7 @@ class WorkerPool:
             lock = self.lock(run)
             if lock is None:
                 continue
-            waiting.remove(run)
+            self.waiting.remove(run)
             # The checkpoint of a training that still lacks its final validation is of the last step, so the share does
             # not decide the stage.
             stage = TRAIN if must_train(self.table, run) else EVALUATE
@@ -118,28 +137,60 @@ class WorkerPool:
             return True
         return False
 
-    def train_together(self, group: JointRuns) -> None:
-        """Train a group of runs until the time is up or a signal arrives, which saves their state."""
-        locks = [lock for run in group.runs if (lock := self.lock(run))]
-        try:
-            if len(locks) < len(group.runs):
-                log("runs that would be trained together are trained alone, because some of them are at work elsewhere")
-                return
-            if self.signal or self.time_left() <= 0:
-                return
-            log(f"training {len(group.runs)} runs together, from {group.runs[0].name} to {group.runs[-1].name}")
-            process = self.jobs.start_together(group)
-            while process.exitcode is None and not self.signal and self.time_left() > 0:
-                connection.wait([process.sentinel], timeout=PATIENCE)
-            stop(process)
-            if process.exitcode == EXIT_INTERRUPTED:
-                log("stopped runs trained together; their state is saved")
-            elif process.exitcode and not self.signal:
-                path = log_together(self.table, group)
-                raise UserError(f"training runs together failed: {last_line(path) or 'no reason given'} ({path})")
-        finally:
-            for lock in locks:
-                lock.release()
+    def untrained(self, group: JointRuns) -> list[Run]:
+        """The runs of a group that are not trained, or whose weights were deleted before they could be measured."""
+        return [run for run in group.runs if trained_share(self.table, run) < 1]
+
+    def start_group(self, groups: deque[JointRuns]) -> None:
+        """Start the first of `groups` that is not at work elsewhere; groups with fewer than two untrained runs go.
+
+        A single one, whose group has left it behind because its loss is not finite, is trained alone.
+        """
+        for group in list(groups):
+            untrained = self.untrained(group)
+            locks = self.lock_all(untrained) if len(untrained) > 1 else []
+            if locks is None:
+                continue
+            groups.remove(group)
+            if not locks:
+                self.grouped -= {run.name for run in group.runs}
+                continue
+            for run in untrained:
+                # Of a run whose weights were deleted; it would count as finished.
+                (self.table.root / self.table.folder(run) / RECORD).unlink(missing_ok=True)
+            log(f"training {len(untrained)} runs together, from {untrained[0].name} to {untrained[-1].name}")
+            self.group = ActiveGroup(group, self.jobs.start_together(group), locks, time.monotonic())
+            return
+
+    def lock_all(self, runs: list[Run]) -> list[FileLock] | None:
+        """The acquired locks of runs, or None if another command holds one."""
+        locks = []
+        for run in runs:
+            lock = self.lock(run)
+            if lock is None:
+                release(locks)
+                return None
+            locks.append(lock)
+        return locks
+
+    def end_group(self, stopping: bool = False) -> None:
+        """Record the result of the group whose job has ended. stopping: as in `end`."""
+        work, self.group = self.group, None
+        status, path = work.process.exitcode, log_together(self.table, work.group.hash)
+        release(work.locks)
+        if status == EXIT_INTERRUPTED:
+            log("stopped the runs trained together; their state is saved")
+        elif status and (stopping or self.signal):
+            log("stopped the runs trained together; they continue from their last saved state")
+        elif status:
+            lost = {run.name: run for run in self.untrained(work.group)}
+            self.failed += lost.values()
+            self.waiting = deque(run for run in self.waiting if run.name not in lost)
+            log(f"failed: train {len(lost)} runs together: {reason(status, path)} ({path})")
+        else:
+            log(f"done with training together in {time.monotonic() - work.started:.0f} s")
+        if status != EXIT_INTERRUPTED and not stopping:
+            self.grouped -= {run.name for run in work.group.runs}
 
     def lock(self, run: Run) -> FileLock | None:
         """The acquired lock of a run, so that several commands can share a table; None if another one holds it."""
@@ -162,26 +213,29 @@ class WorkerPool:
 
         Returns whether any job ended.
         """
-        connection.wait([work.process.sentinel for work in self.active], timeout=PATIENCE)
+        connection.wait([process.sentinel for process in self.processes()], timeout=PATIENCE)
+        if self.group and self.group.process.exitcode is not None:
+            self.end_group()
         ended = [work for work in self.active if work.process.exitcode is not None]
         for work in ended:
             self.active.remove(work)
             self.end(work)
         return bool(ended)
 
-    def drop_weights(self, waiting: Iterable[Run]) -> None:
+    def processes(self) -> list[BaseProcess]:
+        """The processes of all jobs in progress."""
+        return [work.process for work in (*self.active, *([self.group] if self.group else []))]
+
+    def drop_weights(self) -> None:
         """Delete the weights of measured runs that no other run will copy."""
-        others = (*waiting, *(work.run for work in self.active))
+        others = (*self.waiting, *(work.run for work in self.active))
         copied = {same.name for run in others if (same := same_training(self.table, run))}
         for run in self.done:
             if run.name not in copied and is_evaluated(self.table, run):
                 drop_weights(self.table, run)
 
     def end(self, work: ActiveRun, stopping: bool = False) -> None:
-        """Record the result of a run whose job has ended. stopping: start no further job.
-
-        A signal to all processes, as schedulers send, also ends the server of the jobs, so that their status is lost.
-        """
+        """Record the result of a run whose job has ended. stopping: start no further job."""
         status, run, seconds = work.process.exitcode, work.run, time.monotonic() - work.started
         stopping = stopping or self.signal is not None
         to_evaluate = status == 0 and work.stage == TRAIN and self.jobs.evaluates and not is_evaluated(self.table, run)
@@ -203,19 +257,29 @@ class WorkerPool:
         else:
             self.failed.append(run)
             path = log_of(self.table, run, work.stage)
-            killed = f"was killed by {signal.Signals(-status).name}" if status < 0 else ""
-            how = fault or killed or last_line(path) or "no reason given"
-            log(f"failed: {work.stage} {run.name}: {how} ({path})")
+            log(f"failed: {work.stage} {run.name}: {fault or reason(status, path)} ({path})")
 
     def stop(self) -> None:
         """Ask active jobs to stop, and wait until trainings have saved their state; evaluations have none to save."""
-        stop(*(work.process for work in self.active))
+        stop(self.processes())
+        if self.group:
+            self.end_group(stopping=True)
         for work in self.active:
             self.end(work, stopping=True)
         self.active.clear()
 
 
-def stop(*processes: BaseProcess) -> None:
+def reason(status: int, path: Path) -> str:
+    """Why a job with this exit status and log failed."""
+    return f"was killed by {signal.Signals(-status).name}" if status < 0 else last_line(path) or "no reason given"
+
+
+def release(locks: Iterable[FileLock]) -> None:
+    for lock in locks:
+        lock.release()
+
+
+def stop(processes: list[BaseProcess]) -> None:
     """Ask processes to stop, and wait until they have; kill those that take too long."""
     for process in processes:
         process.terminate()
