@@ -212,6 +212,11 @@ def test_runs_finished_or_started_alone_are_left_out(tmp_path, corpus, capsys):
     begun = Training(vars(stack.runs[2]), corpus, folders.outputs[2], folders.states[2])
     begun.start("cpu", False)
     begun.save()
+    # The state of other code, from which nothing would continue.
+    changed = Training(vars(stack.runs[3]), corpus, folders.outputs[3], folders.states[3])
+    changed.identity["sources"] = "other"
+    changed.start("cpu", False)
+    changed.save()
     capsys.readouterr()
     kept = trained(tmp_path, stack, corpus)
     said = capsys.readouterr().err
