@@ -186,14 +186,14 @@ def test_every_item_names_its_command_and_runs(page):
     command = "snakemake --cores all --config scale=small"
     assert f"<pre>{command} {page.folder}/tables/agg/table3.csv</pre>" in table
     assert "3 of 6 runs" in table
-    assert re.search(
-        r'MLE</a> \(language_model\): seed 1 <a href="[^"]*/metrics.json"><code>\w{16}</code></a></li>', table
-    )
+    assert '<li><a href="provenance.html#runs-language_model-mle">MLE</a> (language_model): seed 1</li>' in table
     assert "Not run: language_model, seed 2: " in table
     assert "Not run" not in between(page.pages["stop_jostling"], '<h3 id="stop_jostling-table1">')
-    # the settings of a method, once
+    # the hash of a run and the settings of a method, once
+    assert "metrics.json" not in page.pages["agg"]
     runs = between(page.pages["provenance"], '<tr id="runs-language_model-agg">', "</tr>")
     assert re.search(r"gate: \{alpha: [\d.]+, name: agg\}", runs)
+    assert re.search(r'1\s<a href="[^"]*/metrics.json"><code>\w{8}</code></a>', runs)
 
 
 def test_groups_of_tokens_are_columns_as_in_the_paper(page):
