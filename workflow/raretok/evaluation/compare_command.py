@@ -6,9 +6,7 @@ from pathlib import Path
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
 from raretok.data.lines import numbered_lines
-from raretok.metrics.translation_tests import compare_systems
-
-SPLIT = "test"
+from raretok.metrics.translation_tests import SPLIT, compare_systems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

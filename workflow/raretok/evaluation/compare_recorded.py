@@ -13,9 +13,7 @@ from raretok.data.lines import numbered_lines
 from raretok.experiments import config_options
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import RunTable, load
-from raretok.metrics.translation_tests import compare_systems, digest
-
-SPLIT = "test"
+from raretok.metrics.translation_tests import SPLIT, compare_systems, digest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
+# The split whose translations are compared.
+SPLIT = "test"
 METRICS = {"bleu": BLEU, "chrf": CHRF}
 # sacrebleu's names of the tests, and default numbers of samples.
 TESTS = {"bootstrap": ("bs", 1000), "randomisation": ("ar", 10_000)}

@@ -6,10 +6,7 @@ import torch
 from raretok.core.errors import UserError
 from raretok.methods.unigram import log_unigram
 from raretok.training.probe_interface import Observation
-from raretok.training.tasks import hidden_of
-
-# Number of log-probabilities in memory at a time.
-LOGITS_AT_ONCE = 2**24
+from raretok.training.tasks import LOGITS_AT_ONCE, hidden_of
 
 
 class OutputBias(Observation):

@@ -18,7 +18,7 @@ from raretok.methods import TrainingFacts
 from raretok.methods.counting import summed
 from raretok.training import distributed
 
-# Number of validation logits in memory at a time: 2^24, 64 MiB.
+# Number of logits in memory at a time in validation and probes: 2^24, 64 MiB.
 LOGITS_AT_ONCE = 2**24
 # Default ignore_index of `torch.nn.functional.cross_entropy`.
 NO_TARGET = -100
