@@ -12,7 +12,7 @@ from fake_language import PAPERS, QUERY, arrays_of, definition_of
 from fake_results import PUBLISHED, cell, check_markup, make_report, read_csv
 
 from raretok.__main__ import main
-from raretok.papers.agg.claims import ALPHAS, f5_rare_joint
+from raretok.papers.agg.claims import ALPHAS, f4_fluctuates, f5_rare_joint
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.figure_claims import rare_first, rises, separations
@@ -431,6 +431,28 @@ def test_rare_uniq_and_isotropy_must_rise_and_fall():
         assert truths[1].holds == holds
         assert len(truths[1].parts) == 4
     assert "alpha* is 0.03" in note
+
+
+@pytest.mark.parametrize(("alpha", "holds"), [(0.03, True), (0.004, None)])
+def test_steps_too_few_for_a_type_to_turn_rare_show_no_fluctuation(alpha, holds):
+    """A fifth of 1,000 steps is 200; with alpha = 0.004 a type seen once turns rare after 250."""
+
+    class Sizes(Evidence):
+        def of(self, item):
+            return self
+
+        def training(self, method):
+            return {"derived": {"alpha": alpha}}
+
+        def array(self, method, name):
+            steps = np.arange(1000)
+            return {1: 700 + 300 * np.exp(-steps / 80) * np.sin(steps / 5)}
+
+    if holds is None:
+        with pytest.raises(Undefined, match="shorter than 1/alpha, 250 steps"):
+            f4_fluctuates(Sizes(None, None, {}))
+    else:
+        assert f4_fluctuates(Sizes(None, None, {}))[0][1].holds
 
 
 def test_rank_correlation_of_curves():

@@ -293,7 +293,7 @@ def test_the_running_mean_is_in_the_legend_without_the_last_panel(translation, t
 
 
 OF_TRANSLATION = {
-    *("agg.t7.best", "agg.t14.cross_lingual", "agps.t1.bleu", "agps.t1.bleu_gain", "agps.t1.S", "agps.t2.best"),
+    *("agg.t7.best", "agg.t14.cross_lingual", "agps.t1.bleu", "agps.t1.S", "agps.t2.best"),
     *("agps.t2.gain_base", "agps.t2.gain_big", "agps.t3.all", "agps.f1.low_first", "agps.f2.follow", "agps.eq8.sign"),
     *("agg.t7.gain_base", "agg.t7.gain_big"),
     *("agps.eq7.pairs", "agps.f3.spread", "agps.f4.frequency_agnostic", "agps.t10_12.related", "agps.f5_7.bias"),
@@ -308,11 +308,14 @@ NOISY = "agps.f5_7.bias"
 
 def fails(row):
     """Whether a claim is not reproduced; whether it would be, of one that counts."""
-    return row["lean"] == "against it" if row["id"] in (*COUNTED, NOISY) else row["alone"] == "not reproduced"
+    return row["lean"] == "against it" if row["alone"] == "inconclusive" else row["alone"] == "not reproduced"
 
 
 def test_verdicts_on_translation(verdicts):
     found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] not in ("not run", "fails")}
+    # Its size is not compared at this scale, and its direction is that of t1.bleu, so it takes no part in Holm's correction.
+    assert found.pop("agps.t1.bleu_gain") == "not judged"
+    assert "agps.t1.bleu," in verdicts["agps.t1.bleu_gain"]["note"]
     assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
     assert all("equal values in all seeds" in verdicts[name]["note"] for name in COUNTED)
     assert all(verdicts[name]["lean"] != "against it" for name in COUNTED)
@@ -412,9 +415,17 @@ def one_query(offset):
     return change
 
 
+def late_fall(arrays):
+    """Inner products that rise until a third of the training, and then fall by a tenth of that."""
+    peak = len(arrays["snapshots.steps"]) // 3
+    rise, fall = np.linspace(0, 1, peak), np.linspace(1, 0.9, len(arrays["snapshots.steps"]) - peak)
+    return arrays | {"snapshots.inner_product": np.stack([np.concatenate([rise, fall])] * 3, 1)}
+
+
 @pytest.mark.parametrize(
     ("method", "change", "claim"),
     [
+        ("freeze_until_8k_translation", late_fall, "agps.eq7.pairs"),
         ("agps_translation", one_query(-1), "agps.t10_12.related"),
         ("transformer", one_query(1), "agg.t14.cross_lingual"),
         # As lower S(w) as before, but no wider.

@@ -12,7 +12,7 @@ from raretok.reporting.claims.figure_claims import LEFT, at, beside_cited, rare_
 from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.other_language import of_other_language
 from raretok.reporting.claims.table_claims import common_seeds
-from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
 
 # Figure 5: printed alpha by method; a scaled run derives its own from it.
 ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
@@ -109,12 +109,16 @@ def f3_singular(evidence: Evidence) -> Found:
 def f4_fluctuates(evidence: Evidence) -> Found:
     """The size of the rare group varies more in the first steps than in the last, in both directions."""
     evidence = evidence.of("figure4")
+    alpha = evidence.training("agg")["derived"]["alpha"]
 
     def judge(sizes):
         sizes = np.asarray(sizes, dtype=float)
         part = len(sizes) // INITIAL
-        if part < 2:
-            raise Missing("the sizes of the rare group cover too few steps")
+        # A type seen once turns rare 1/alpha steps later; before, none can.
+        if part * alpha < 1:
+            raise Undefined(
+                f"a fifth of the {len(sizes)} observed steps is shorter than 1/alpha, {1 / alpha:.0f} steps"
+            )
         first, last = _variation(sizes[:part]), _variation(sizes[-part:])
         moves = np.diff(sizes)
         moves = moves[moves != 0]

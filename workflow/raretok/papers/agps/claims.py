@@ -12,9 +12,9 @@ import numpy as np
 
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_first, rises, until
+from raretok.reporting.claims.figure_claims import LEFT, beside_cited, rare_first, until
 from raretok.reporting.claims.other_language import of_one_stem, of_other_language
-from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Undefined, all_of, at_least, greater
 
 # Translation methods, and the language model's methods that replace them.
 BASELINE, COSREG, AGPS = "translator", "cosreg_translation", "agps_translation"
@@ -24,6 +24,7 @@ CLOSE = 0.1  # ours: a correlation up to this size is close to 0
 HIGH, MID, LOW = 0, 1, 2  # columns of the groups
 ALMOST_ALL = 0.9  # ours: the share of negative w_r . h
 SOON = 0.1  # ours: share of the steps after rare rows start training
+LATE = 0.5  # ours: "from some step on" is tested over the last half of the steps after the freeze
 SEPARABLE, MIXED = 0.9, 0.75  # ours: groups are separable from this balanced accuracy; not separable up to this one
 COUNTERPART = "on the language model; the paper shows a translation model"
 
@@ -119,20 +120,26 @@ def eq8_sign(evidence: Evidence, names: dict[str, str]) -> Found:
 
 @either
 def eq7_pairs(evidence: Evidence, names: dict[str, str]) -> Found:
-    """From some step on, the mean inner product of pairs of rare embeddings increases."""
+    """From some step on, the mean inner product of pairs of rare embeddings increases.
+
+    If it does so from some step on, it does in the last part. Frozen rows have an inner product of their own.
+    """
     name = names[FREEZE_UNTIL]
     with_low_words(evidence, name)
+    freeze = until(evidence, name)
 
     def judge(steps, products):
-        rare = products[:, LOW].astype(float)
-        start = int(rare.argmin())
-        if start > len(rare) - 3:  # the series falls to the end
-            return Truth(False, -1.0)
-        return rises(steps[start:], rare[start:])
+        late = steps >= freeze + LATE * (steps[-1] - freeze)
+        if late.sum() < 3:
+            raise Missing("fewer than three snapshots in the last part of training")
+        return greater(_slope(steps[late], products[late, LOW]), 0)
 
     steps, products = (evidence.array(name, f"snapshots.{key}") for key in ("steps", "inner_product"))
-    note = "-1 if the inner product falls until the end"
-    return evidence.per_seed(judge, steps, products), None, note
+    return (
+        evidence.per_seed(judge, steps, products),
+        None,
+        "least-squares slope over the second half of the steps after the freeze",
+    )
 
 
 @either

@@ -96,37 +96,36 @@ def f7_8_wmt(evidence: Evidence) -> Found:
 
 def f4a_slopes(evidence: Evidence) -> Found:
     """The whole model gives frequent tokens more probability, from both starts."""
-    slopes, by_bin = _slopes(evidence, (ZERO, UNIGRAM), translation_metrics.WITH_BIAS)
+    slopes, note = _slopes(evidence, (ZERO, UNIGRAM), translation_metrics.WITH_BIAS)
     truths = evidence.per_seed(lambda *values: all_of(greater(value, 0) for value in values), *slopes)
-    return truths, None, by_bin
+    return truths, None, note
 
 
 def f4b_zero_slope(evidence: Evidence) -> Found:
     """Without its bias, the model that started at zero still gives frequent tokens more probability."""
-    slopes, by_bin = _slopes(evidence, (ZERO,), translation_metrics.WITHOUT_BIAS)
-    return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, by_bin
+    slopes, note = _slopes(evidence, (ZERO,), translation_metrics.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(value, 0), *slopes), None, note
 
 
 def f4b_unigram_slope(evidence: Evidence) -> Found:
     """Without its bias, the model that started at the unigram distribution gives frequent tokens less probability."""
-    slopes, by_bin = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
-    return evidence.per_seed(lambda value: greater(0, value), *slopes), None, by_bin
+    slopes, note = _slopes(evidence, (UNIGRAM,), translation_metrics.WITHOUT_BIAS)
+    return evidence.per_seed(lambda value: greater(0, value), *slopes), None, note
 
 
 def _slopes(evidence: Evidence, methods: tuple[str, ...], group: str) -> tuple[list[dict[int, float]], str]:
-    """Slopes through all tokens by seed, for each method, and a note with both kinds of slope.
+    """Slopes through the figure's bins by seed, for each method, and a note with those through all tokens.
 
-    The verdict is by token: in the line through the figure's bins, a bin of three tokens weighs as much as one of
-    thousands.
+    The two can differ in sign: a bin of three tokens weighs as much as one of thousands.
     """
     here, said = evidence.of("figure4"), []
-    by_token, by_bin = (
+    by_bin, by_token = (
         [here.metric(method, metric, group) for method in methods]
-        for metric in (translation_metrics.TOKEN_SLOPE, translation_metrics.BIN_SLOPE)
+        for metric in (translation_metrics.BIN_SLOPE, translation_metrics.TOKEN_SLOPE)
     )
-    for method, tokens, bins in zip(methods, by_token, by_bin, strict=True):
-        said.append(f"{method} {mean(tokens):+.2f} by token, {mean(bins):+.2f} by bin")
-    return by_token, "; ".join(said)
+    for method, bins, tokens in zip(methods, by_bin, by_token, strict=True):
+        said.append(f"{method} {mean(bins):+.2f} by bin, {mean(tokens):+.2f} by token")
+    return by_bin, "; ".join(said)
 
 
 def f5_curves(evidence: Evidence) -> Found:

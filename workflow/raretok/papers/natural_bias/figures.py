@@ -32,7 +32,7 @@ STRENGTHS = (
 )
 APART = 1.04
 # Slopes in figure 4: metric, font weight, and name.
-SLOPES = ((translation_metrics.TOKEN_SLOPE, "bold", "by token"), (translation_metrics.BIN_SLOPE, "normal", "by bin"))
+SLOPES = ((translation_metrics.BIN_SLOPE, "bold", "by bin"), (translation_metrics.TOKEN_SLOPE, "normal", "by token"))
 
 
 def figure1(definition: Definition, item: str, results: Results) -> Drawn:
@@ -116,8 +116,8 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     corpus = corpus_title(definition.corpus(methods[0].experiment))
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in equal-width bins of frequency; larger "
-        "points have more tokens. Solid: least squares through all tokens, used by the claims. "
-        "Dotted: least squares through the points, where all bins have equal weight. "
+        "points have more tokens. Solid: least squares through the points, where all bins have equal weight, used by "
+        "the claims. Dotted: least squares through all tokens. "
         "Slopes: means over seeds. "
         "Dashed: a model that gives each token its unigram probability."
     )
@@ -144,9 +144,9 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
         centre = [np.average(values, weights=numbers) for values in (places, heights)]
         slope = results.per_seed(method, translation_metrics.TOKEN_SLOPE, part).get(seed)
         if slope is not None:
-            axes.plot(ends, centre[1] + slope * (ends - centre[0]), color=look["color"], linewidth=1.6)
+            axes.plot(ends, centre[1] + slope * (ends - centre[0]), color=look["color"], linewidth=1.2, linestyle=":")
         by_bin = np.polyval(np.polyfit(places, heights, 1), ends)
-        axes.plot(ends, by_bin, color=look["color"], linewidth=1.2, linestyle=":")
+        axes.plot(ends, by_bin, color=look["color"], linewidth=1.6)
     for height, (metric, weight, name) in zip((0.13, 0.06), SLOPES, strict=True):
         slopes = list(results.per_seed(method, metric, part).values())
         if slopes:

@@ -45,6 +45,7 @@ STATED = "stated"  # in the column `size` of config/papers/<paper>/claims.csv
 SYNTHETIC = "not judged on synthetic text"
 UNPAIRED = "the paper's rows have different random numbers, so its size is compared with runs of different seeds"
 NOTHING_CLAIMED = "the paper claims no direction"
+SIZE_ALONE = "not judged: it adds a size to {}, and this scale's sizes are not compared with the paper's"
 FAILS_PRINTED = "fails on the printed numbers"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
@@ -53,6 +54,8 @@ COLUMNS = [
 ]
 # Columns that are copied: from config/papers/<paper>/claims.csv, and from the Finding.
 OF_CLAIM = ("paper", "id", "kind", "sentence", "quantity", "unit", "measured_by", "where", "predicate")
+# What two claims with the same test share.
+OF_TEST = ("quantity", "unit", "null", "direction", "margin")
 OF_FINDING = ("seeds", "direction", "size", "lean", "verdict", "alone")
 
 
@@ -78,7 +81,9 @@ def findings(definition: Definition, results: Results, published: Path) -> list[
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
     rows = list(evidence.claims.values())
-    found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
+    first = [finding_of(claim, evidence) for claim in rows]
+    first = [_unless_size_alone(claim, finding, rows, definition) for claim, finding in zip(rows, first, strict=True)]
+    found = corrected(first, family_size(rows, definition))
     return refuted_together(list(zip(rows, found, strict=True)))
 
 
@@ -106,7 +111,7 @@ def evidence_of(definition: Definition, results: Results, published: Path) -> Ev
 
 def family_size(claims: list, definition: Definition) -> int:
     """The number of tests that training seeds can decide, run or not: each claim's direction and each stated size."""
-    testable = [claim for claim in claims if is_testable(claim, definition)]
+    testable = [claim for claim in claims if is_testable(claim, definition) and not _twin(claim, claims, definition)]
     return len(testable) + sum(states_size(claim, definition) for claim in testable)
 
 
@@ -120,6 +125,24 @@ def is_testable(claim, definition: Definition) -> bool:
 def states_size(claim, definition: Definition) -> bool:
     """Whether the paper's text states the size of an effect, and this scale's numbers are comparable with it."""
     return claim.size == STATED and definition.comparable
+
+
+def _twin(claim, claims: list, definition: Definition) -> str:
+    """The claim about the same direction, if only its size makes `claim` another one and sizes are not compared."""
+    if claim.size != STATED or definition.comparable or claim.measured_by != "table":
+        return ""
+    test = [getattr(claim, name) for name in OF_TEST]
+    twins = (one.id for one in claims if one.size != STATED and [getattr(one, name) for name in OF_TEST] == test)
+    return next(twins, "")
+
+
+def _unless_size_alone(claim, finding: Finding, claims: list, definition: Definition) -> Finding:
+    """The finding, without a verdict if it would repeat that of another claim."""
+    twin = _twin(claim, claims, definition)
+    if not twin or finding.verdict == NOT_RUN:
+        return finding
+    note = "; ".join(filter(None, [finding.note, SIZE_ALONE.format(twin)]))
+    return Finding(NOT_JUDGED, NOT_JUDGED, finding.parts, finding.binding, finding.seeds, note=note)
 
 
 def is_synthetic(definition: Definition) -> bool:
