@@ -313,7 +313,7 @@ def fails(row):
 
 def test_verdicts_on_translation(verdicts):
     found = {name: row["alone"] for name, row in verdicts.items() if row["alone"] not in ("not run", "fails")}
-    # Its size is not compared at this scale, and its direction is that of t1.bleu, so it takes no part in Holm's correction.
+    # Sizes are not compared at this scale, and the direction is that of t1.bleu.
     assert found.pop("agps.t1.bleu_gain") == "not judged"
     assert "agps.t1.bleu," in verdicts["agps.t1.bleu_gain"]["note"]
     assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
