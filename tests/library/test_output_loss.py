@@ -282,9 +282,7 @@ def test_a_state_saved_within_a_step_is_refused():
     criterion.begin_step([targets, targets])
     new.load_state_dict(criterion.state_dict())
     criterion(hidden, weight, targets)
-    with pytest.raises(
-        ValueError, match="saved within step 1, after some of the micro-batches .*; save it between steps"
-    ):
+    with pytest.raises(ValueError, match="saved within step 1, after some of the micro-batches that begin_step"):
         new.load_state_dict(criterion.state_dict())
     criterion(hidden, weight, targets)
     new.load_state_dict(criterion.state_dict())
@@ -480,7 +478,7 @@ def test_wrong_shapes_and_targets_are_refused():
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
     for wrong in (targets.double(), targets.tolist()):
-        with pytest.raises(ValueError, match="inputs are of type (torch.float64|list); give a tensor of token ids"):
+        with pytest.raises(ValueError, match=r"inputs are of type (torch\.float64|list); give a tensor of token ids"):
             unlikelihood(hidden, weight, targets, inputs=wrong)
     for wrong in (-1, 13):
         with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for"):
@@ -503,10 +501,11 @@ def test_wrong_shapes_and_targets_are_refused():
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
     for wrong in (-1, 13):
+        criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
         criterion.begin_step([targets, targets.masked_fill(targets == -100, wrong)])
         with pytest.raises(ValueError, match=f"a target is {wrong}; it must be below 13"):
             criterion(hidden, weight, targets)
-    assert criterion.steps == 0
+        assert criterion.steps == 0
 
 
 def test_announced_targets_that_were_never_passed_give_a_warning():

@@ -231,6 +231,9 @@ class OutputLoss(torch.nn.Module):
             targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
                 and on any device, with `ignore_index` for positions without a target.
         """
+        told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
+        for batch in told:
+            check_ids("announced targets", batch)
         left = sum(batch.numel() for batch in self._told or ())
         if left and not self._has_begun:
             warnings.warn(
@@ -244,9 +247,6 @@ class OutputLoss(torch.nn.Module):
                 "divided by all of them; announce exactly the targets that you pass",
                 stacklevel=2,
             )
-        told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
-        for batch in told:
-            check_ids("announced targets", batch)
         self._told, self._has_begun = told, False
         if self._begins_at_once:
             self._begin(list(self._told), self._device)
