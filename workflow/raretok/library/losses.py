@@ -96,8 +96,9 @@ class OutputLoss(torch.nn.Module):
     target) of the model's own logits in the last call, shaped like the targets and without gradient; 0 and False for
     ignored ones.
 
-    `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
-    its own targets; loading the state of another process raises ValueError.
+    `state_dict()` holds the counts of a gate, for an exact continuation; without a gate, or a penalty that ends, it is
+    empty. Save it between steps, and for every process, because each keeps its own targets; loading a state saved
+    within a step or by another process raises ValueError.
     """
 
     def __init__(
