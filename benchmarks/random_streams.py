@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.library.losses import output_loss
+from raretok.library.losses import OutputLoss
 from raretok.methods.threshold import Threshold
 from raretok.models.building import build_model
 from raretok.training.schedule import Cosine
@@ -80,7 +80,7 @@ def read_text(path: Path) -> dict[str, torch.Tensor]:
 
 def loss_of(model: nn.Module, inputs: torch.Tensor, targets: torch.Tensor, loss: object = None) -> torch.Tensor:
     """The mean loss of a batch; without `loss`, its cross-entropy."""
-    return output_loss(model(inputs), model.output_weight, targets, loss)
+    return OutputLoss(loss)(model(inputs), model.output_weight, targets)
 
 
 def nearness(model: nn.Module) -> float:

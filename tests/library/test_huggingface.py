@@ -149,6 +149,7 @@ def test_the_nanogpt_example_equals_nanogpts_loss():
     exec(example("nanogpt"), names)
     assert len(example("nanogpt").splitlines()) <= 20
     ours, theirs = names["RareGPT"](None), GPT(None)
+    ours.load_state_dict(theirs.state_dict())
     ids = batches(1)[0]
     targets = ids[:, 1:].clone()
     targets[0, :5] = -1

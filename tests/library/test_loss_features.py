@@ -3,6 +3,7 @@
 Each is compared with plain autograd over all logits, in float64.
 """
 
+import math
 import pickle
 import subprocess
 import sys
@@ -13,12 +14,10 @@ from tests.library.test_output_loss import COUNTS, EXACT, assert_same, batch, gr
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
-import raretok
 from raretok import (
     AGG,
     AdaptiveTraining,
     Adversarial,
-    Contrastive,
     CosReg,
     CrossEntropy,
     Freeze,
@@ -327,36 +326,20 @@ def test_second_derivatives_are_refused(reduction):
         gradient.square().sum().backward()
 
 
-FORMS = [{}, {"loss": Threshold(margin=1.0)}, {"loss": Contrastive()}, {"penalty": CosReg()}, {"penalty": ZLoss(0.2)}]
-FORMS += [{"perturbation": Adversarial(alpha=0.1)}, {"reduction": "sum", "soft_cap": 2.0, "ignore_index": -1}]
-
-
-@pytest.mark.parametrize("options", FORMS)
-def test_the_function_equals_the_object(options):
-    hidden, weight, bias, targets, token_weights, inputs = setting()
-    targets = targets.where(targets != -100, options.get("ignore_index", -100))
-    asked = {"bias": bias, "inputs": inputs, "token_weights": token_weights}
-    ours = raretok.output_loss(hidden, weight, targets, **options, **asked)
-    assert_same(
-        gradients(ours, hidden, weight, bias),
-        gradients(OutputLoss(**options)(hidden, weight, targets, **asked), hidden, weight, bias),
-    )
-
-
-def call(**options):
-    return raretok.output_loss(*(batch(1)[k] for k in (0, 1, 3)), **options)
-
-
 SENTENCES = [
     (lambda: OutputLoss(reduction="max"), "reduction is 'max'; it must be one of mean, sum, none"),
     (lambda: OutputLoss(penalty=CosReg(), reduction="sum"), "^CosReg is a penalty on parameters"),
     (lambda: OutputLoss(penalty=MuLoss(), reduction="none"), "^MuLoss is a penalty on parameters"),
-    (lambda: OutputLoss(soft_cap=0), "soft_cap is 0; it must be above 0"),
     (lambda: OutputLoss(perturbation=Adversarial(alpha=0.1), soft_cap=2.0), "a perturbation is of logits without"),
-    (lambda: call(token_weights=torch.ones(3)), "token_weights are 3, but targets are 2 x 7"),
-    (lambda: call(loss=PowerLawDecay()), "^PowerLawDecay needs counts of the training text; make one OutputLoss"),
-    (lambda: call(gate=AGG(alpha=1.0)), "^AGG needs counts"),
-    (lambda: call(penalty=UnigramDivergence(1.0)), "^UnigramDivergence needs counts"),
+    (lambda: OutputLoss(Threshold(alpha=0.1), soft_cap=2.0), r"^Threshold\(alpha\) is of logits without a soft cap"),
+    *(
+        (
+            lambda name=name, value=value: OutputLoss(**{name: value}),
+            f"^{name} is {value}; it must be above 0 and finite$",
+        )
+        for name in ("training_temperature", "logit_scale", "soft_cap")
+        for value in (0.0, math.nan, math.inf)
+    ),
 ]
 
 

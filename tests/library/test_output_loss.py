@@ -10,6 +10,7 @@ import pytest
 import safetensors.torch
 import torch
 from torch.distributed import checkpoint as distributed_checkpoint
+from torch.distributed.checkpoint.state_dict import get_model_state_dict, set_model_state_dict
 from torch.nn import functional as F
 
 from raretok import (
@@ -209,29 +210,10 @@ def test_a_state_in_memory_is_a_copy(parts):
         assert_same(ours, theirs)
 
 
-def of_dict(trained, new):
-    """States of earlier versions were a dictionary, without the process."""
-    gate = {"alpha": 0.3, "memory": 3, "g1": True, "g2": True, "static": False, "divisor": "elapsed"}
-    parts = {
-        "loss": {"name": "CrossEntropy", "label_smoothing": 0.0},
-        "embedding_update": {"name": "Separated", "reading": "matrix"},
-        "gate": {"name": "AGG"} | gate,
-        "training_temperature": 1.0,
-    }
-    state = trained.state()
-    assert state.pop("process").tolist() == [0, 1]
-    new.load_state_dict({"_extra_state": {"parts": parts} | state})
-
-
-def of_safetensors(trained, new):
-    new.load_state_dict(safetensors.torch.load(safetensors.torch.save(trained.state_dict())))
-
-
-@pytest.mark.parametrize("copied", [of_dict, of_safetensors])
-def test_a_new_object_continues_from_other_files(copied):
+def test_a_new_object_continues_from_safetensors():
     trained, new = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(2))
     list(losses(trained, range(4)))
-    copied(trained, new)
+    new.load_state_dict(safetensors.torch.load(safetensors.torch.save(trained.state_dict())))
     for ours, theirs in zip(losses(new, range(4, 8)), losses(trained, range(4, 8)), strict=True):
         assert_same(ours, theirs)
 
@@ -257,7 +239,7 @@ def test_a_distributed_checkpoint_is_never_loaded_without_the_counts(tmp_path):
     "parts",
     [
         {"gate": AGG(alpha=np.float64(0.3), memory=np.int64(3))},
-        {"loss": Threshold(margin=torch.tensor(1.0)), "training_temperature": np.float32(0.5)},
+        {"penalty": UnigramDivergence(torch.tensor(1.0), until=np.int64(5))},
     ],
 )
 def test_a_state_has_python_numbers(parts):
@@ -283,9 +265,57 @@ def test_a_state_of_other_parts_is_refused():
     """Counts of three steps, read as those of four, would silently be divided by the wrong number."""
     saved = OutputLoss(gate=AGG(alpha=1, memory=3), counts=COUNTS).state_dict()
     OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS).load_state_dict(saved)
-    for other in (AGG(alpha=1.0, memory=4), Freeze(part="b", share=0.5), None):
-        with pytest.raises(ValueError, match="the state belongs to other parts"):
+    for other, shown in ((AGG(alpha=1.0, memory=4), "gate=AGG"), (Freeze("b"), "gate=Freeze"), (None, "nothing that")):
+        words = (
+            rf"belongs to gate=AGG\(alpha=1, memory=3, .*, but this OutputLoss has {shown}.*; give it the same, or rem"
+        )
+        with pytest.raises(ValueError, match=words):
             OutputLoss(gate=other, counts=COUNTS).load_state_dict(saved)
+    with pytest.raises(ValueError, match="a vocabulary of 13 types, but counts has 12; give the counts of that"):
+        OutputLoss(gate=AGG(alpha=1.0, memory=3), counts=COUNTS[1:]).load_state_dict(saved)
+
+
+def test_a_state_saved_within_a_step_is_refused():
+    """The object that loads it would count the rest as a step of its own."""
+    hidden, weight, _, targets = batch(1)
+    criterion, new = (OutputLoss(gate=AGG(alpha=0.3, memory=3), counts=COUNTS) for _ in range(2))
+    criterion.begin_step([targets, targets])
+    new.load_state_dict(criterion.state_dict())
+    criterion(hidden, weight, targets)
+    with pytest.raises(ValueError, match="saved within step 1, after some of the micro-batches that begin_step"):
+        new.load_state_dict(criterion.state_dict())
+    criterion(hidden, weight, targets)
+    new.load_state_dict(criterion.state_dict())
+
+
+def test_what_counts_no_steps_has_no_state():
+    """So a model with such a loss as a submodule has the keys of the model without it."""
+    plain, other = (torch.nn.Sequential(torch.nn.Linear(2, 2), loss) for loss in (OutputLoss(), torch.nn.Identity()))
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), OutputLoss(Threshold(margin=1.0)))
+    for source, target in ((plain, model), (model, other), (other, model)):
+        target.load_state_dict(source.state_dict())
+        assert get_model_state_dict(target).keys() == source.state_dict().keys() == {"0.weight", "0.bias"}
+        set_model_state_dict(target, source.state_dict())
+    counting = torch.nn.Sequential(torch.nn.Linear(2, 2), OutputLoss(gate=Freeze("b"), counts=COUNTS))
+    with pytest.raises(RuntimeError, match=r'Missing key\(s\) in state_dict: "1._extra_state"'):
+        counting.load_state_dict(plain.state_dict())
+
+
+@pytest.mark.parametrize("parts", [parts for parts, _ in PARTS.values()] + GATES, ids=str)
+def test_a_default_device_changes_nothing(parts):
+    """What is on the CPU stays there; nothing can be computed on `meta`."""
+    found = []
+    for device in ("cpu", "meta"):
+        steps = [batch(seed) for seed in range(3)]
+        with torch.device(device):
+            criterion = OutputLoss(**{"targets_per_step": 12} | parts, counts=COUNTS, ignore_index=-100)
+            for hidden, weight, bias, targets in steps:
+                criterion.begin_step(targets)
+                loss = criterion(hidden, weight, targets, bias=bias, inputs=targets.clamp_min(0))
+                found += gradients(loss, hidden, weight)
+            if criterion.state_dict():
+                criterion.load_state_dict(criterion.state_dict())
+    assert_same(found[:9], found[9:])
 
 
 @pytest.mark.parametrize("told", [None, 12])
@@ -369,14 +399,22 @@ SENTENCES = [
     (lambda: OutputLoss(gate=AGG(alpha=1e-9), counts=COUNTS, targets_per_step=10), "makes no type rare"),
     (
         lambda: OutputLoss(gate=AGG(alpha=1e9), counts=COUNTS, targets_per_step=10),
-        "^gate.alpha is .* every type rare",
+        "^AGG's alpha is .* every type rare",
     ),
     (lambda: OutputLoss(gate=AGPS(rare_from=99, mu_1=1, mu_2=1), counts=COUNTS), "rare_from is 99"),
     (lambda: OutputLoss(gate=Freeze(), counts=COUNTS), "part='b', 'c' or 'bc'"),
     (lambda: OutputLoss("threshold"), "loss= is 'threshold', which is no loss; give one of raretok's parts"),
     (lambda: OutputLoss(AGG(alpha=1.0), counts=COUNTS), "is no loss"),
     (lambda: OutputLoss(Threshold), r"^loss= is the class Threshold; give an instance, Threshold\(...\)$"),
-    (lambda: OutputLoss(training_temperature=0), "must be above 0"),
+    (lambda: OutputLoss(special=[99]), "^special= names types of counts=, which is missing"),
+    (lambda: OutputLoss(counts=COUNTS, special=0), r"^special is 0; give a list of ids, such as \[0\]$"),
+    *(
+        (
+            lambda parts=parts: OutputLoss(**parts, counts=[0, 5, 0, 2], special=[1, 3]),
+            "^special has all types that occ",
+        )
+        for parts in ({"gate": AGG(0.1), "targets_per_step": 9}, {"loss": PowerLawDecay()})
+    ),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0, 0]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=[0.5, 1]), "counts must be V whole numbers"),
     (lambda: OutputLoss(gate=AGG(alpha=1.0), counts=COUNTS, special=[13]), "special has 13, which is no id"),
@@ -417,6 +455,20 @@ def test_wrong_shapes_and_targets_are_refused():
     for reduction in ("sum", "none"):
         with pytest.raises(ValueError, match=f"leave it out, or reduction='{reduction}'"):
             OutputLoss(reduction=reduction)(hidden, weight, targets, number=3)
+    layer = torch.nn.Linear(WIDTH, TYPES)
+    for arguments, words in (
+        ((hidden, layer, targets), "weight is of type Linear; give a tensor, such as its weight"),
+        (((hidden,), weight, targets), "hidden is of type tuple; give a tensor"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            criterion(*arguments)
+    for wrong in (2.0, [1.0]):
+        with pytest.raises(ValueError, match=f"token_weights is of type {type(wrong).__name__}; give a tensor"):
+            criterion(hidden, weight, targets, token_weights=wrong)
+    with pytest.raises(
+        ValueError, match=r"a target is -100; .*, the number of rows of weight \(ignore_index is None\)$"
+    ):
+        OutputLoss(ignore_index=None)(hidden, weight, targets)
     with pytest.raises(ValueError, match="hidden is 5; it must be B x T x d or N x d"):
         criterion(hidden[0, 0], weight, targets[0, 0])
     assert criterion.steps == 0
@@ -425,6 +477,9 @@ def test_wrong_shapes_and_targets_are_refused():
         unlikelihood(hidden, weight, targets)
     with pytest.raises(ValueError, match="Unlikelihood needs inputs="):
         unlikelihood(hidden.flatten(0, 1), weight, targets.flatten(), inputs=targets.flatten())
+    for wrong in (targets.double(), targets.tolist()):
+        with pytest.raises(ValueError, match=r"inputs are of type (torch\.float64|list); give a tensor of token ids"):
+            unlikelihood(hidden, weight, targets, inputs=wrong)
     for wrong in (-1, 13):
         with pytest.raises(ValueError, match=f"an input is {wrong}; inputs must be ids from 0 to 12, or -100 for"):
             unlikelihood(hidden, weight, targets, inputs=torch.full_like(targets, wrong))
@@ -438,12 +493,19 @@ def test_wrong_shapes_and_targets_are_refused():
         criterion.begin_step(announced)
         with nullcontext() if is_right else pytest.raises(ValueError, match="begin_step did not announce the targets"):
             criterion(hidden, weight, targets)
+    with pytest.raises(ValueError, match="announced targets are of type dict; give a tensor of token ids"):
+        criterion.begin_step([{"labels": targets}])
     # A refused step is not counted, and does not start the gate.
     criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
     criterion.begin_step([])
     with pytest.raises(ValueError, match="begin_step did not announce the targets"):
         criterion(hidden, weight, targets)
-    assert criterion.steps == 0
+    for wrong in (-1, 13):
+        criterion = OutputLoss(gate=AGG(alpha=0.3, memory=2), counts=COUNTS)
+        criterion.begin_step([targets, targets.masked_fill(targets == -100, wrong)])
+        with pytest.raises(ValueError, match=f"a target is {wrong}; it must be below 13"):
+            criterion(hidden, weight, targets)
+        assert criterion.steps == 0
 
 
 def test_announced_targets_that_were_never_passed_give_a_warning():
@@ -464,3 +526,5 @@ def test_it_prints_its_parts():
     assert repr(criterion) == (
         "OutputLoss(loss=Threshold(margin=1, alpha=None, detach_under=False), penalty=CosReg(gamma=1.0))"
     )
+    criterion = OutputLoss(training_temperature=0.5, counts=COUNTS, special=[0], ignore_index=-1, observe=True)
+    assert "0.0), training_temperature=0.5, special=(0,), ignore_index=-1, observe=True)" in repr(criterion)

@@ -370,6 +370,12 @@ SENTENCES = [
     (lambda: raretok.patch(tiny("llama"), soft_cap=1.0), "soft_cap=1.0, but LlamaForCausalLM has 1.0 and None"),
     (lambda: raretok.patch(tiny("gemma2"), perturbation=Adversarial(alpha=0.1)), "Gemma2.* has a soft cap"),
     (
+        lambda: raretok.patch(tiny("gemma2"), Threshold(alpha=0.1)),
+        r"with Threshold\(alpha\); leave that out",
+    ),
+    (lambda: raretok.patch(tiny("llama").model), "^LlamaModel has no output embedding; patch the model that has one"),
+    (lambda: raretok.patch(tiny("llama")).begin_step([{"labels": labelled()[1]}]), "labels are of type dict; give"),
+    (
         lambda: raretok.patch(with_loss(lambda logits, labels, **_: logits.square().mean())),
         "the loss of LlamaForCausalLM is .* on a tiny batch, but OutputLoss gives",
     ),

@@ -28,6 +28,15 @@ def test_token_nll(monkeypatch, text, at_once):
     assert raretok.perplexity(nll) == pytest.approx(expected.mean().exp().item())
 
 
+def test_token_nll_takes_what_the_loss_takes(text):
+    """A bias of another precision, and no layer in place of its weight."""
+    hidden, weight, bias, targets = text
+    nll = raretok.token_nll(hidden.bfloat16(), weight.bfloat16(), targets, bias)
+    torch.testing.assert_close(nll, raretok.token_nll(hidden, weight, targets, bias), rtol=0.05, atol=0.05)
+    with pytest.raises(ValueError, match="weight is of type Linear; give a tensor, such as its weight"):
+        raretok.token_nll(hidden, torch.nn.Linear(4, 11), targets)
+
+
 @pytest.mark.parametrize("soft_cap", [None, 1.5])
 def test_token_nll_scales_and_caps_logits_as_the_loss(text, soft_cap):
     hidden, weight, bias, targets = text
@@ -80,6 +89,17 @@ def test_ranks(text):
     assert raretok.accuracy(ranks) == np.mean(np.array(expected) == 1)
     assert raretok.recall(ranks, 3) == np.mean(np.array(expected) <= 3)
     assert raretok.mean_reciprocal_rank(ranks) == pytest.approx(np.mean([1 / rank for rank in expected]))
+
+
+@pytest.mark.parametrize("metric", [raretok.accuracy, lambda r: raretok.recall(r, 2), raretok.mean_reciprocal_rank])
+def test_ranks_are_whole_numbers_from_1_on(metric):
+    for wrong in (torch.randn(3, 5), [1.0, 2.0], [0, 1], np.array([-100, 1])):
+        with pytest.raises(ValueError, match="ranks must be whole numbers from 1 on, as target_ranks returns them"):
+            metric(wrong)
+    assert math.isnan(metric([]))
+    for k in (0, math.nan):
+        with pytest.raises(ValueError, match=f"k is {k}; it must be at least 1"):
+            raretok.recall([1], k)
 
 
 def test_the_best_temperature_adds_up_over_parts(text):
@@ -154,6 +174,9 @@ def test_align_similarity_is_the_dense_formula():
     for wrong, words in (
         (([0, 7], [1, 1], [1, 1]), "an id is 7, but embeddings has 7 rows"),
         (([0], [1], [0.5]), "counts must be"),
+        (([0.5], [1], [1]), "ids are of type float64; give token ids, whole numbers"),
+        (([], [], []), "there are no links; give at least one"),
+        (([0], [1], [1], 0.0), "tau is 0.0; it must be above 0 and finite"),
     ):
         with pytest.raises(ValueError, match=words):
             raretok.align_similarity(matrix, *wrong)

@@ -76,7 +76,7 @@ def test_a_scaled_run_derives_the_rank_and_the_counts():
 
 def test_a_constant_gate_is_refused():
     """For example, mu scaled to a short text is below the count of its rarest word, so that f2 is 1 everywhere."""
-    with pytest.raises(ValueError, match=r"gate.mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1"):
+    with pytest.raises(ValueError, match=r"AGPS's mu_2 is 1 and rare words occur 1 to 30 times, so its gate is 1"):
         start(rare={"mass": 0.05, "tokens": 20120})
     once = np.array([900, 400, 1, 1, 1, 0])
     with pytest.raises(ValueError, match=r"mu_1 is 50 and rare words occur 1 to 1 times, so its gate is 0.02 for all"):

@@ -86,7 +86,7 @@ def test_until_counts_steps(part):
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
 def test_a_share_that_makes_no_or_all_types_rare_is_refused(share):
-    with pytest.raises(ValueError, match=f"gate.share is {share}, which makes"):
+    with pytest.raises(ValueError, match=f"Freeze's share is {share}, which makes"):
         start(freeze.Freeze(share=share))
 
 

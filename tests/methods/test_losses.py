@@ -19,6 +19,8 @@ from raretok.methods import (
     power_law,
     softminus,
     threshold,
+    unigram,
+    unlikelihood,
     z_loss,
 )
 from raretok.methods.unigram import log_unigram
@@ -202,6 +204,61 @@ def test_softminus_in_float32_equals_float64(c):
     for single, double in zip(found[torch.float32], found[torch.float64], strict=True):
         assert double.isfinite().all()
         torch.testing.assert_close(single.double(), double, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("margin", [0.05, 1e-3, 1e-6])
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_narrow_softminus_keeps_its_digits_in_float32(margin, detach):
+    """Of the same logits, whose target is often the most probable type; the threshold is a difference of logits."""
+    h, w, _ = random_inputs(16, 40, 30, 4)
+    logits = (h @ w.T).detach().float()
+    y = logits.argmax(dim=1)
+    y[20:] = torch.arange(20)
+    config = {"loss": {"name": "softminus", "margin": margin, "detach_threshold": detach}}
+    found = []
+    for dtype in (torch.float32, torch.float64):
+        z, w = logits.to(dtype).requires_grad_(), torch.eye(30, dtype=dtype, requires_grad=True)
+        found.append(value_and_gradients(fast(config, z, w, y), z, w))
+    for single, double in zip(*found, strict=True):
+        torch.testing.assert_close(single.double(), double, rtol=0, atol=2e-6 * double.abs().max().clamp_min(1).item())
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "counts", "expected"),
+    [
+        ("adaptive_training", {"t": 3e4}, [400, 300, 2, 1], [1, 1, 1, math.e]),
+        ("adaptive_training", {"t": 1000.0}, [5, 5, 5], [math.e] * 3),
+        ("adaptive_training", {"t": 1e4, "chi_square": True}, [400, 300, 2, 1], [1, 1, 1, math.e]),
+        ("power_law", {"alpha": 400.0}, [40000, 30000, 200, 100], [0, 0, 0, 703]),
+    ],
+)
+def test_weights_of_large_parameters_are_finite(name, options, counts, expected):
+    method = build_method({"loss": {"name": name, **options}}).started(TrainingFacts(counts, ()))
+    torch.testing.assert_close(method.loss.args[0], torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("part", "names"),
+    [
+        (threshold.Threshold, ("margin", "alpha")),
+        (softminus.Softminus, ("margin",)),
+        (lambda c: softminus.Softminus(1.0, c), ("c",)),
+        (adaptive_training.AdaptiveTraining, ("t",)),
+        (power_law.PowerLawDecay, ("alpha",)),
+        (logit_adjustment.LogitAdjustment, ("tau",)),
+        (adversarial.Adversarial, ("alpha",)),
+        (cosreg.CosReg, ("gamma",)),
+        (mu_loss.MuLoss, ("strength",)),
+        (z_loss.ZLoss, ("strength",)),
+        (unlikelihood.Unlikelihood, ("alpha",)),
+        (unigram.UnigramDivergence, ("strength",)),
+    ],
+)
+@pytest.mark.parametrize("value", [math.nan, -1.0])
+def test_a_number_that_is_nan_or_negative_is_refused(part, names, value):
+    for name in names:
+        with pytest.raises(ValueError, match=f"{name}.* must be (at least|above) 0"):
+            part(**{name: value})
 
 
 def test_cosreg_leaves_rows_of_zeros_alone():

@@ -471,6 +471,20 @@ def test_bf16_is_as_close_to_float64_as_plain_cross_entropy(gate, types):
 
 
 @pytest.mark.parametrize("autocast", [True, False])
+def test_in_float16_small_gradients_of_hidden_vectors_survive(autocast):
+    """Of well predicted targets, before the factor of a GradScaler reaches them; one of the positions is padding."""
+    w = torch.zeros(3, 4)
+    w[0, 0], w[1:, 1] = 24.0, 1.0
+    w, h = w if autocast else w.half(), torch.eye(4)[[0, 0]].half().requires_grad_()
+    with torch.autocast("cpu", torch.float16, enabled=autocast):
+        loss = output_loss(build_method({}), None, h, w, torch.tensor([0, -100]), padding=-100).loss
+    (gradient,) = torch.autograd.grad(65536 * loss, h)
+    expected = torch.zeros(2, 4)
+    expected[0, 1] = 65536 * 2 * math.exp(-24.0)
+    torch.testing.assert_close(gradient, expected.half(), rtol=1e-2, atol=0)
+
+
+@pytest.mark.parametrize("autocast", [True, False])
 def test_in_float16_the_tail_has_a_gradient(autocast):
     """Each of 999 types has a probability of 2e-10, which float16 rounds to 0."""
     w = torch.zeros(1000, 4)

@@ -5,7 +5,6 @@ from raretok.library.frequency import count_targets as count_targets
 from raretok.library.frequency import log_unigram as log_unigram
 from raretok.library.frequency import start_bias as start_bias
 from raretok.library.losses import OutputLoss as OutputLoss
-from raretok.library.losses import output_loss as output_loss
 from raretok.library.metrics import accuracy as accuracy
 from raretok.library.metrics import align_similarity as align_similarity
 from raretok.library.metrics import best_temperature as best_temperature

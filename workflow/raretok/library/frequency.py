@@ -30,7 +30,7 @@ def count_targets(texts: Iterable, types: int, ignore_index: int = -100) -> np.n
     """
     counts = np.zeros(types, dtype=np.int64)
     for text in texts:
-        ids = _to_ids(text).ravel()
+        ids = to_ids(text).ravel()
         ids = ids[ids != ignore_index].astype(np.int64)
         if len(ids) and not 0 <= ids.min() <= ids.max() < types:
             wrong = ids.min() if ids.min() < 0 else ids.max()
@@ -184,7 +184,7 @@ class FrequencyGroups:
 
     def _ranks_of(self, ids) -> np.ndarray:
         """The rank of each id, in the shape of ids; checked, because numpy allows negative indices."""
-        ids = _to_ids(ids)
+        ids = to_ids(ids)
         wrong = (ids < 0) | (ids >= len(self.ranks))
         if wrong.any():
             raise ValueError(
@@ -243,7 +243,7 @@ def to_numpy(values) -> np.ndarray:
     return np.asarray(values)
 
 
-def _to_ids(values) -> np.ndarray:
+def to_ids(values) -> np.ndarray:
     """Ids as an array of integers; raises ValueError for other types."""
     ids = to_numpy(values)
     if ids.size and ids.dtype.kind not in "iu":

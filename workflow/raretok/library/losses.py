@@ -10,6 +10,7 @@ complete examples.
 
 import dataclasses
 import io
+import math
 import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -18,47 +19,33 @@ import numpy as np
 import torch
 from torch import distributed
 
+from raretok.library.checks import check_ids, check_targets, check_tensors, outside
 from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import checked_counts, checked_special, summed
+from raretok.methods.counting import checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
+from raretok.methods.threshold import Threshold
 from raretok.models import output_layer
 from raretok.models.outputs import Observed, is_on_tokens
 from raretok.models.target_places import Places
 
-__all__ = ["OutputLoss", "output_loss"]
+__all__ = ["OutputLoss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
 REDUCTIONS = ("mean", "sum", "none")
-# Types of ids that torch gathers by.
-INTEGERS = (torch.int64, torch.int32)
-
-
-def output_loss(
-    hidden: torch.Tensor,
-    weight: torch.Tensor,
-    targets: torch.Tensor,
-    loss: object | None = None,
-    *,
-    bias: torch.Tensor | None = None,
-    inputs: torch.Tensor | None = None,
-    token_weights: torch.Tensor | None = None,
-    **options,
-) -> torch.Tensor:
-    """`OutputLoss` as a function, for losses that need no counts of the training text and keep no state.
-
-    Args:
-        hidden, weight, targets, bias, inputs, token_weights: as in a call of `OutputLoss`.
-        loss, options: as for making an `OutputLoss`, without `gate`, `counts`, `special` and `targets_per_step`.
-
-    Returns a scalar, or the loss of every position with `reduction="none"`. Raises ValueError as `OutputLoss` does.
-    """
-    parts = [loss, options.get("penalty"), options.get("gate")]
-    stateful = next((type(part).__name__ for part in parts if hasattr(part, "start")), None)
-    if stateful is not None:
-        raise ValueError(f"{stateful} needs counts of the training text; make one OutputLoss and call it in each step")
-    return OutputLoss(loss, **options)(hidden, weight, targets, bias=bias, inputs=inputs, token_weights=token_weights)
+# Options that `repr` shows if they differ from these defaults.
+DEFAULTS = {
+    "training_temperature": 1.0,
+    "special": (),
+    "ignore_index": -100,
+    "reduction": "mean",
+    "logit_scale": 1.0,
+    "soft_cap": None,
+    "observe": False,
+}
+# The key of the state in a `state_dict`, after the module's name.
+STATE_KEY = "_extra_state"
 
 
 class OutputLoss(torch.nn.Module):
@@ -89,11 +76,12 @@ class OutputLoss(torch.nn.Module):
             known only then.
         logit_scale: factor of the model's logits, also in evaluation. Granite divides by `logits_scaling`: give its
             inverse.
-        soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None.
+        soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None. It
+            does not combine with `Threshold(alpha=...)` and perturbations, whose norms know no cap.
         observe: keep statistics of each position in `observed`.
 
     Raises ValueError if parts or values do not fit each other or the counts, for instance if `alpha` makes no type
-    rare, or all types.
+    rare, or all types; without `targets_per_step` the first step with targets raises that.
 
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
     several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
@@ -108,8 +96,9 @@ class OutputLoss(torch.nn.Module):
     target) of the model's own logits in the last call, shaped like the targets and without gradient; 0 and False for
     ignored ones.
 
-    `state_dict()` holds the counts of a gate, for an exact continuation. Save it for every process, because each keeps
-    its own targets; loading the state of another process raises ValueError.
+    `state_dict()` holds the counts of a gate, for an exact continuation; without a gate, or a penalty that ends, it is
+    empty. Save it between steps, and for every process, because each keeps its own targets; loading a state saved
+    within a step or by another process raises ValueError.
     """
 
     def __init__(
@@ -140,7 +129,7 @@ class OutputLoss(torch.nn.Module):
                 raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
         if getattr(gate, "part", None) == "all":
             raise ValueError(
-                "Freeze(part='all') also stops weight decay of the rows, which a loss cannot do; "
+                "Freeze(part='all'), the default, also stops weight decay of the rows, which a loss cannot do; "
                 "give part='b', 'c' or 'bc', or mask the rows in your optimiser"
             )
         needing = [type(part).__name__ for part in parts.values() if hasattr(part, "start")]
@@ -155,15 +144,20 @@ class OutputLoss(torch.nn.Module):
                 f"{type(penalty).__name__} is a penalty on parameters, which is added to the mean loss of a step; "
                 "leave reduction='mean'"
             )
-        if soft_cap is not None and not soft_cap > 0:
-            raise ValueError(f"soft_cap is {soft_cap}; it must be above 0")
-        if soft_cap is not None and perturbation is not None:
-            raise ValueError("a perturbation is of logits without a soft cap; leave one of them out")
-        facts = None
+        for name, value in (("logit_scale", logit_scale), ("soft_cap", 1.0 if soft_cap is None else soft_cap)):
+            if not 0 < value < math.inf:
+                raise ValueError(f"{name} is {value}; it must be above 0 and finite")
+        facts, special = None, listed(special)
+        if counts is None and special:
+            raise ValueError("special= names types of counts=, which is missing; give both, or leave it out")
         if counts is not None:
             counts = checked_counts(counts)
             facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
+            if not np.delete(counts, list(facts.special)).any():
+                raise ValueError("special has all types that occur in counts; leave out those that can be rare")
         method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
+        if soft_cap is not None and (found := uncapped_part(method)):
+            raise ValueError(f"{found} is of logits without a soft cap; leave one of them out")
         self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
         self._set_up(method, facts, ignore_index)
 
@@ -215,12 +209,16 @@ class OutputLoss(torch.nn.Module):
             self.method = self._parts.started(dataclasses.replace(self._facts, device=str(device)))
 
     def extra_repr(self) -> str:
-        """The parts, for printing the module."""
+        """The parts, and options other than the default, for printing the module."""
         parts = {kind: getattr(self._parts, kind) for kind in ("loss", "gate", "penalty", "perturbation")}
         shown = [f"{kind}={part}" for kind, part in parts.items() if part is not None]
-        shown += [f"reduction={self.reduction!r}"] * (self.reduction != "mean")
-        shown += [f"logit_scale={self.logit_scale}"] * (self.logit_scale != 1.0)
-        return ", ".join(shown + [f"soft_cap={self.soft_cap}"] * (self.soft_cap is not None))
+        options = vars(self) | {
+            "training_temperature": self._parts.training_temperature,
+            "special": () if self._facts is None else self._facts.special,
+            "ignore_index": self._ignore_index,
+        }
+        shown += [f"{name}={options[name]!r}" for name, default in DEFAULTS.items() if options[name] != default]
+        return ", ".join(shown)
 
     def begin_step(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:
         """Announce the targets of all micro-batches of the next step of the optimiser.
@@ -234,6 +232,9 @@ class OutputLoss(torch.nn.Module):
             targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
                 and on any device, with `ignore_index` for positions without a target.
         """
+        told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
+        for batch in told:
+            check_ids("announced targets", batch)
         left = sum(batch.numel() for batch in self._told or ())
         if left and not self._has_begun:
             warnings.warn(
@@ -247,8 +248,7 @@ class OutputLoss(torch.nn.Module):
                 "divided by all of them; announce exactly the targets that you pass",
                 stacklevel=2,
             )
-        self._told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
-        self._has_begun = False
+        self._told, self._has_begun = told, False
         if self._begins_at_once:
             self._begin(list(self._told), self._device)
 
@@ -291,8 +291,9 @@ class OutputLoss(torch.nn.Module):
             number: divisor of the sum instead of the number of targets, for trainers that know the number of the step
                 (`num_items_in_batch` of transformers); only with `reduction="mean"`.
 
-        Raises ValueError for wrong shapes, for targets and inputs that are not whole numbers or outside the vocabulary
-        (checked only on a CPU), and for targets that `begin_step` did not announce (on a GPU: another number of them).
+        Raises ValueError for wrong types and shapes, for targets and inputs that are not whole numbers or outside the
+        vocabulary (checked only on a CPU, and of targets that a gate counts), and for targets that `begin_step` did not
+        announce (on a GPU: another number of them).
         """
         named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
         if torch.compiler.is_compiling():
@@ -376,33 +377,53 @@ class OutputLoss(torch.nn.Module):
 
     def state(self) -> dict[str, torch.Tensor]:
         """The tensors of `state_dict`, for a checkpoint of whoever knows the parts."""
-        state = {"steps": torch.tensor(self.steps)}
+        state = {"steps": torch.tensor(self.steps, device="cpu")}
         if self._facts is not None and self._facts.tokens_per_step is not None:
-            state["targets_per_step"] = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64)
+            told = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64, device="cpu")
+            state["targets_per_step"] = told
         of_gate = self.gate.state() if self.gate else {}
         if "recent" in of_gate:
-            state["process"] = torch.tensor(_process())
+            state["process"] = torch.tensor(_process(), device="cpu")
         return state | {f"gate.{name}": value for name, value in of_gate.items()}
 
     def get_extra_state(self) -> torch.Tensor:
-        """The content of `state_dict`: a file of `state()` and the parts, as bytes (uint8).
+        """The content of `state_dict`: a file of `state()` and what it belongs to, as bytes (uint8).
 
         One tensor, because safetensors saves nothing else, and torch.distributed.checkpoint silently leaves out keys
         that appear only after the first step.
         """
+        is_within_step = self._has_begun and bool(self._told)
+        of = {"parts": _counting(self._parts), "types": len(self._facts.counts), "is_within_step": is_within_step}
         file = io.BytesIO()
-        torch.save({"parts": _described(self._parts)} | self.state(), file)
+        torch.save(of | self.state(), file)
         return torch.frombuffer(file.getbuffer(), dtype=torch.uint8)
 
-    def set_extra_state(self, state: torch.Tensor | dict) -> None:
-        """Continue from a `state_dict`, or from `state()`.
+    def set_extra_state(self, state: torch.Tensor) -> None:
+        """Continue from a `state_dict`.
 
-        Raises ValueError if its parts are different, or if it holds the targets of another process.
+        Raises ValueError if it is of another gate, vocabulary or process, or was saved within a step.
         """
-        if isinstance(state, torch.Tensor):
-            state = torch.load(io.BytesIO(state.cpu().numpy().tobytes()), weights_only=True)
-        if state.get("parts", ours := _described(self._parts)) != ours:
-            raise ValueError(f"the state belongs to other parts: {state['parts']}, not {ours}")
+        state = torch.load(io.BytesIO(state.cpu().numpy().tobytes()), map_location="cpu", weights_only=True)
+        theirs, ours = state["parts"], _counting(self._parts)
+        if theirs != ours:
+            raise ValueError(
+                f"the state belongs to {_named(theirs)}, but this OutputLoss has {_named(ours)}; give it the same, or "
+                f"remove the key that ends in {STATE_KEY} and load the rest with strict=False"
+            )
+        if state["types"] != len(self._facts.counts):
+            raise ValueError(
+                f"the state belongs to a vocabulary of {state['types']} types, but counts has "
+                f"{len(self._facts.counts)}; give the counts of that vocabulary"
+            )
+        if state["is_within_step"]:
+            raise ValueError(
+                f"the state was saved within step {int(state['steps'])}, after some of the micro-batches that "
+                "begin_step announced; save it between steps"
+            )
+        self.load(state)
+
+    def load(self, state: dict[str, torch.Tensor]) -> None:
+        """Continue from `state()`; raises ValueError if it holds the targets of another process."""
         if "process" in state and state["process"].tolist() != _process():
             (rank, size), (our_rank, our_size) = state["process"].tolist(), _process()
             raise ValueError(
@@ -418,6 +439,15 @@ class OutputLoss(torch.nn.Module):
         self._move(self._device)
         if self.gate is not None:
             self.gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
+        # torch asks the class whether there is an extra state, but only a part that counts steps has one.
+        if _counting(self._parts):
+            super()._save_to_state_dict(destination, prefix, keep_vars)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, *lists) -> None:
+        if _counting(self._parts) or prefix + STATE_KEY in state_dict:
+            super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, *lists)
 
     def _enter(self, targets: torch.Tensor, device: torch.device) -> None:
         """Begin a call, and a step if none has begun; raises ValueError for targets that were not announced."""
@@ -438,6 +468,8 @@ class OutputLoss(torch.nn.Module):
         if self._parts.gate is not None:
             # Announced targets on a GPU have to be waited for.
             batches = [batch.cpu() for batch in batches]
+            for batch in batches:
+                check_targets(batch, len(self._facts.counts), self._ignore_index)
         number, processes = self._number(batches), 1
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
         if self.reduction == "mean" or self._parts.gate is not None:
@@ -461,19 +493,22 @@ class OutputLoss(torch.nn.Module):
     def _number(self, batches: list[torch.Tensor]) -> torch.Tensor:
         """Number of targets, a float64 scalar on their device, because reading it would wait for a GPU."""
         if self._ignore_index is None:
-            return torch.tensor(sum(batch.numel() for batch in batches), dtype=torch.float64)
+            return torch.tensor(sum(batch.numel() for batch in batches), dtype=torch.float64, device="cpu")
         return sum((batch != self._ignore_index).sum(dtype=torch.float64) for batch in batches)
 
     def _check(self, hidden, weight, targets, bias, inputs, needs_inputs: bool, token_weights) -> None:
-        """Raise ValueError for wrong shapes, ids outside the vocabulary, or missing inputs."""
+        """Raise ValueError for wrong types and shapes, ids outside the vocabulary, or missing inputs."""
         if hasattr(weight, "full_tensor"):
             raise ValueError(
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
-        of_type = targets.dtype if isinstance(targets, torch.Tensor) else type(targets).__name__
-        if of_type not in INTEGERS:
-            raise ValueError(f"targets are of type {of_type}; give a tensor of token ids, torch.int64 or torch.int32")
+        optional = {"bias": bias, "token_weights": token_weights}
+        given = {name: value for name, value in optional.items() if value is not None}
+        check_tensors(hidden=hidden, weight=weight, **given)
+        check_ids("targets", targets)
+        if inputs is not None:
+            check_ids("inputs", inputs)
         if hidden.dim() < 2:
             raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
         if hidden.shape[:-1] != targets.shape:
@@ -498,18 +533,11 @@ class OutputLoss(torch.nn.Module):
             )
         if token_weights is not None and token_weights.shape != targets.shape:
             raise ValueError(f"token_weights are {_shape(token_weights)}, but targets are {_shape(targets)}")
-        wrong = _outside(targets, len(weight), self._ignore_index)
+        check_targets(targets, len(weight), self._ignore_index)
+        wrong = outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
         if wrong is not None:
-            raise ValueError(
-                f"a target is {wrong}; it must be below {len(weight)}, the number of rows of weight, or "
-                f"{self._ignore_index} to be ignored"
-            )
-        wrong = _outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
-        if wrong is not None:
-            raise ValueError(
-                f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}, or {self._ignore_index} "
-                "for padding"
-            )
+            padding = "" if self._ignore_index is None else f", or {self._ignore_index} for padding"
+            raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}{padding}")
 
 
 def _is_on_tokens(penalty) -> bool:
@@ -525,16 +553,6 @@ def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
-def _outside(ids: torch.Tensor, types: int, ignored: int | None) -> int | None:
-    """An id outside the vocabulary, or None; always None on a GPU, where looking for one would wait."""
-    if ids.device.type != "cpu":
-        return None
-    wrong = (ids < 0) | (ids >= types)
-    if ignored is not None:
-        wrong &= ids != ignored
-    return ids[wrong][0].item() if wrong.any() else None
-
-
 def _process() -> list[int]:
     """Rank of this process and number of processes."""
     if not (distributed.is_available() and distributed.is_initialized()):
@@ -542,16 +560,36 @@ def _process() -> list[int]:
     return [distributed.get_rank(), distributed.get_world_size()]
 
 
-def _described(method: Method) -> dict:
-    """A method as plain values; a file with numpy numbers could not be loaded with `weights_only=True`."""
-    parts = {kind: part for kind, part in vars(method).items() if dataclasses.is_dataclass(part)}
-    found = {kind: {"name": type(part).__name__, **_plain(vars(part))} for kind, part in parts.items()}
-    return found | _plain({"training_temperature": method.training_temperature})
+def uncapped_part(method: Method) -> str | None:
+    """The name of a part that is not defined under a soft cap, or None."""
+    if method.perturbation is not None:
+        return "a perturbation"
+    is_by_norms = isinstance(method.loss, Threshold) and method.loss.alpha is not None
+    return "Threshold(alpha)" if is_by_norms else None
 
 
-def _plain(values: dict) -> dict:
-    """Values with numbers of numpy and tensors as Python numbers."""
-    return {name: value.item() if hasattr(value, "item") else value for name, value in values.items()}
+def _counting(method: Method) -> dict[str, dict]:
+    """The parts that count steps, so that there is a state to save: a gate, and a penalty that ends.
+
+    Each with its name and plain values; a file with numpy numbers could not be loaded with `weights_only=True`.
+    """
+    ends = getattr(method.penalty, "until", None) is not None
+    parts = {"gate": method.gate, "penalty": method.penalty if ends else None}
+    return {
+        kind: {"name": type(part).__name__}
+        | {name: value.item() if hasattr(value, "item") else value for name, value in vars(part).items()}
+        for kind, part in parts.items()
+        if part is not None
+    }
+
+
+def _named(parts: dict[str, dict]) -> str:
+    """Parts as they are made: gate=AGG(alpha=0.3, ...)."""
+    shown = []
+    for kind, values in parts.items():
+        options = ", ".join(f"{name}={value!r}" for name, value in values.items() if name != "name")
+        shown.append(f"{kind}={values['name']}({options})")
+    return " and ".join(shown) or "nothing that counts steps"
 
 
 def _shape(tensor: torch.Tensor) -> str:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from raretok.library.frequency import to_numpy
+from raretok.library.checks import check_tensors
+from raretok.library.frequency import to_ids, to_numpy
 from raretok.methods.counting import checked_counts
 from raretok.metrics import align_similarity as _alignment
 from raretok.metrics import isotropy as _isotropy
@@ -60,8 +61,10 @@ def token_nll(
         bias: of the output layer, V, or None.
         logit_scale, soft_cap: of the model, as in `OutputLoss`; `patch` finds them.
 
-    Returns float64, shaped like targets. Raises ValueError for wrong shapes and for targets outside the vocabulary.
+    Returns float64, shaped like targets. Raises ValueError for wrong types and shapes, and for targets outside the
+    vocabulary.
     """
+    check_tensors(hidden=hidden, weight=weight, targets=targets, bias=weight if bias is None else bias)
     if hidden.dim() < 2 or hidden.shape[:-1] != targets.shape:
         raise ValueError(
             f"hidden has shape {tuple(hidden.shape)} and targets {tuple(targets.shape)}; each vector needs one target"
@@ -71,6 +74,7 @@ def token_nll(
         shown = "" if bias is None else f" and bias {tuple(bias.shape)}"
         raise ValueError(f"weight has shape {tuple(weight.shape)}{shown}; they must be V x {width} and V")
     flat, goals = hidden.flatten(0, -2), _checked_ids(targets, types).flatten()
+    bias = None if bias is None else bias.to(weight.dtype)
     rows = max(1, CELLS // types)
     parts = []
     for h, y in zip(flat.split(rows), goals.split(rows), strict=True):
@@ -138,8 +142,10 @@ def accuracy(ranks) -> float:
 
     Args:
         ranks: ranks of the targets, N (`target_ranks`).
+
+    Raises ValueError for anything but whole numbers from 1 on.
     """
-    return ranking.accuracy(to_numpy(ranks))
+    return ranking.accuracy(_checked_ranks(ranks))
 
 
 def recall(ranks, k: int) -> float:
@@ -147,9 +153,13 @@ def recall(ranks, k: int) -> float:
 
     Args:
         ranks: ranks of the targets, N (`target_ranks`).
-        k: number of types.
+        k: number of types, at least 1.
+
+    Raises ValueError for a smaller k, and for ranks other than whole numbers from 1 on.
     """
-    return ranking.recall(to_numpy(ranks), k)
+    if not k >= 1:
+        raise ValueError(f"k is {k}; it must be at least 1")
+    return ranking.recall(_checked_ranks(ranks), k)
 
 
 def mean_reciprocal_rank(ranks) -> float:
@@ -157,8 +167,10 @@ def mean_reciprocal_rank(ranks) -> float:
 
     Args:
         ranks: ranks of the targets, N (`target_ranks`).
+
+    Raises ValueError for anything but whole numbers from 1 on.
     """
-    return ranking.mean_reciprocal_rank(to_numpy(ranks))
+    return ranking.mean_reciprocal_rank(_checked_ranks(ranks))
 
 
 def tail_mass(logits: torch.Tensor, likeliest: int = tail.LIKELIEST) -> torch.Tensor:
@@ -206,13 +218,17 @@ def align_similarity(embeddings, first, second, counts, tau: float = _alignment.
         embeddings: W for a joint vocabulary, N x d.
         first, second: ids of linked source and target types, P each; repeated pairs add up.
         counts: how often a word of type `first` is linked with one of type `second`, P whole numbers.
-        tau: temperature of the softmax over cosines.
+        tau: factor of the cosines in the softmax, above 0.
         device: device of the matrix products.
 
     Returns N numbers, float64, in [0, 1]; NaN for types without a link. Raises ValueError for ids that are no row of W,
-    counts that are not whole numbers, and different lengths.
+    counts that are not whole numbers, different lengths, no links at all, and another tau.
     """
-    matrix, first, second, counts = to_numpy(embeddings), to_numpy(first), to_numpy(second), checked_counts(counts)
+    if not 0 < tau < np.inf:
+        raise ValueError(f"tau is {tau}; it must be above 0 and finite")
+    if not len(counts):
+        raise ValueError("there are no links; give at least one")
+    matrix, first, second, counts = to_numpy(embeddings), to_ids(first), to_ids(second), checked_counts(counts)
     if not len(first) == len(second) == len(counts):
         raise ValueError(f"first, second and counts have {len(first)}, {len(second)} and {len(counts)} numbers")
     low, high = np.minimum(first, second).astype(np.int64), np.maximum(first, second).astype(np.int64)
@@ -226,6 +242,14 @@ def align_similarity(embeddings, first, second, counts, tau: float = _alignment.
     # Links count in both directions, also those of a type to itself.
     gold = CoOccurrences(len(matrix), low, high, sums * np.where(low == high, 2, 1))
     return _alignment.align_similarity(matrix, gold, tau, device)
+
+
+def _checked_ranks(ranks) -> np.ndarray:
+    """Ranks as an array; raises ValueError for others than whole numbers from 1 on, such as logits."""
+    ranks = to_numpy(ranks)
+    if ranks.size and (ranks.dtype.kind not in "iu" or ranks.min() < 1):
+        raise ValueError("ranks must be whole numbers from 1 on, as target_ranks returns them")
+    return ranks
 
 
 def _positions(logits, targets) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 import torch
 from torch.nn import functional as F
 
-from raretok.library.losses import OutputLoss
+from raretok.library.checks import check_ids
+from raretok.library.losses import OutputLoss, uncapped_part
 from raretok.methods.counting import summed
 
 __all__ = ["Patched", "patch"]
@@ -120,7 +121,9 @@ class Patched:
         Args:
             labels: those of each micro-batch of the next step, B x T, not shifted.
         """
-        batches = [labels] if isinstance(labels, torch.Tensor) else labels
+        batches = [labels] if isinstance(labels, torch.Tensor) else list(labels)
+        for batch in batches:
+            check_ids("labels", batch)
         self.criterion.begin_step([_shifted(batch) for batch in batches])
 
     def _forward(self, *arguments, **named):
@@ -207,10 +210,8 @@ class Patched:
                 f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss gives {loss.item():.6g}; "
                 "its loss is not the mean cross-entropy of shifted labels"
             )
-        if soft_cap is not None and criterion._parts.perturbation is not None:
-            raise ValueError(
-                f"{name} has a soft cap, which does not combine with a perturbation; leave out the perturbation"
-            )
+        if soft_cap is not None and (found := uncapped_part(criterion._parts)):
+            raise ValueError(f"{name} has a soft cap, which does not combine with {found}; leave that out")
         if criterion.logit_scale not in (1.0, scale) or criterion.soft_cap not in (None, soft_cap):
             raise ValueError(
                 f"logit_scale={criterion.logit_scale} and soft_cap={criterion.soft_cap}, but {name} has {scale} and "
@@ -244,6 +245,11 @@ def _linear(model: torch.nn.Module) -> torch.nn.Linear:
     head = model.get_output_embeddings()
     if hasattr(head, "modules_to_save"):
         head = head.modules_to_save[head.active_adapters[0]]
+    if head is None:
+        raise ValueError(
+            f"{type(model).__name__} has no output embedding; patch the model that has one, such as that of "
+            "AutoModelForCausalLM"
+        )
     # Sharded and parametrised layers have other classes, with this same forward method.
     if not isinstance(head, torch.nn.Linear) or type(head).forward is not torch.nn.Linear.forward:
         raise ValueError(

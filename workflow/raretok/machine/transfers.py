@@ -16,7 +16,7 @@ class ToHost:
     def __init__(self, tensor: torch.Tensor):
         self.copy, self.arrived = tensor, None
         if tensor.device.type != "cpu":
-            self.copy = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
+            self.copy = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu", pin_memory=True)
             self.copy.copy_(tensor, non_blocking=True)
             self.arrived = torch.cuda.Event()
             self.arrived.record(torch.cuda.current_stream(tensor.device))

@@ -62,8 +62,8 @@ class Method:
     training_temperature: float = 1.0
 
     def __post_init__(self):
-        if not self.training_temperature > 0:
-            raise ValueError(f"training_temperature is {self.training_temperature}; it must be above 0")
+        if not 0 < self.training_temperature < float("inf"):
+            raise ValueError(f"training_temperature is {self.training_temperature}; it must be above 0 and finite")
         if self.gate is not None and not getattr(self.loss, "combines_with_gates", True):
             raise ValueError("a gate and the contrastive loss do not combine; leave one of them out")
         update, freezes = self.embedding_update, getattr(self.gate, "part", None) == "all"

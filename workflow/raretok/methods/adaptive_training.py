@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import partial
 
+from raretok.methods.counting import check_not_negative
 from raretok.methods.cross_entropy import weighted_by_type
 
 
@@ -26,19 +27,20 @@ class AdaptiveTraining:
     chi_square: bool = False
 
     def __post_init__(self):
-        if self.t < 0:
-            raise ValueError("t must be at least 0")
+        check_not_negative(self, "t")
 
     def start(self, facts):
         """The loss, with weights from the training counts."""
         import torch
 
-        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64), list(facts.special)
+        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64, device="cpu"), list(facts.special)
         plain = counts > 0
         plain[special] = False
         found = counts[plain].sort(descending=True).values
         c = counts.clamp_min(found[-1]) / found[len(found) // 2]
-        raw = (-self.t * c).exp() * (c**2 if self.chi_square else 1)
+        exponent = -self.t * c
+        # Without the largest one, which A would divide out, all could underflow.
+        raw = (exponent - exponent[plain].max()).exp() * (c**2 if self.chi_square else 1)
         weights = 1 + (math.e - 1) / raw[plain].max() * raw
         weights[special] = 1.0
         return partial(weighted_by_type, weights.to(facts.device))

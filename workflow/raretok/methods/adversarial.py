@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import check_not_negative
+
 
 @dataclass(frozen=True)
 class Adversarial:
@@ -16,8 +18,7 @@ class Adversarial:
     alpha: float
 
     def __post_init__(self):
-        if self.alpha < 0:
-            raise ValueError("alpha must be at least 0")
+        check_not_negative(self, "alpha")
 
     def __call__(self, outputs):
         """Perturbed logits, N x V."""

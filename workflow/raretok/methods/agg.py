@@ -44,7 +44,7 @@ class AGG:
         if not self.alpha > 0:
             raise ValueError("alpha must be above 0, or no token is ever rare")
         if self.memory is not None and self.memory < 1:
-            raise ValueError("memory must be at least 1 step, or null for the steps of one epoch")
+            raise ValueError("memory must be at least 1 step, or left out for the steps of one epoch")
         if self.divisor not in DIVISORS:
             raise ValueError(f"divisor must be one of {', '.join(DIVISORS)}")
 
@@ -76,9 +76,9 @@ class Counters:
         epoch = facts.steps_per_epoch or max(1, round(facts.counts.sum() / facts.tokens_per_step))
         self.memory = gate.memory if gate.memory is not None else epoch
         self.last_step = epoch if gate.static else None
-        self.total = torch.zeros(self.types, dtype=torch.int64)
+        self.total = torch.zeros(self.types, dtype=torch.int64, device="cpu")
         self.step, self.recent = 0, deque()
-        self.can_be_rare = torch.ones(self.types, dtype=torch.bool)
+        self.can_be_rare = torch.ones(self.types, dtype=torch.bool, device="cpu")
         self.can_be_rare[list(facts.special)] = False
         self.current = None
 
@@ -130,9 +130,9 @@ class Counters:
         import torch
 
         # A copy, because `begin_step` changes the counts in place.
-        state = {"total": self.total.clone(), "step": torch.tensor(self.step)}
+        state = {"total": self.total.clone(), "step": torch.tensor(self.step, device="cpu")}
         if self.recent:
-            sizes = torch.tensor([len(targets) for targets in self.recent])
+            sizes = torch.tensor([len(targets) for targets in self.recent], device="cpu")
             state |= {"recent": torch.cat(list(self.recent)), "recent_sizes": sizes}
         return state
 
@@ -164,12 +164,12 @@ def checked_alpha(alpha: float, facts) -> float:
     rare = int((plain * per_step < alpha).sum())
     if rare == 0:
         raise ValueError(
-            f"gate.alpha is {alpha:.3g}, which makes no type rare: the rarest is a target "
+            f"AGG's alpha is {alpha:.3g}, which makes no type rare: the rarest is a target "
             f"{plain.min() * per_step:.3g} times a step; raise alpha"
         )
     if rare == len(plain):
         raise ValueError(
-            f"gate.alpha is {alpha:.3g}, which makes every type rare: the most frequent is a target "
+            f"AGG's alpha is {alpha:.3g}, which makes every type rare: the most frequent is a target "
             f"{plain.max() * per_step:.3g} times a step; lower alpha"
         )
     return float(alpha)

@@ -81,7 +81,7 @@ class State:
         count = torch.from_numpy(counts).double()
         self.f1 = (count / self.mu_1).clamp_max(1)
         self.f2 = (count / self.mu_2).clamp_max(1)
-        self.present = torch.zeros(self.types, dtype=torch.bool)
+        self.present = torch.zeros(self.types, dtype=torch.bool, device="cpu")
 
     def begin_step(self, targets) -> None:
         """Mark the words that are targets of the step in any process."""
@@ -121,12 +121,12 @@ class State:
 def check_gates(counts, **mus: float) -> None:
     """Raises ValueError if a gate min(c / mu, 1) is the same for all rare words that occur; counts: theirs."""
     if not len(counts):
-        raise ValueError("gate.rare_from is beyond the words that occur in training; lower it")
+        raise ValueError("rare_from is beyond the words that occur in training; lower it")
     least, most = int(counts.min()), int(counts.max())
     for name, mu in mus.items():
         if mu <= least or least == most:
             raise ValueError(
-                f"gate.{name} is {mu:.3g} and rare words occur {least} to {most} times, so its gate is "
+                f"AGPS's {name} is {mu:.3g} and rare words occur {least} to {most} times, so its gate is "
                 f"{min(least / mu, 1):.3g} for all of them; raise {name} above {least}, or lower rare_from"
             )
 

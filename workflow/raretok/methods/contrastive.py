@@ -10,8 +10,8 @@ class Contrastive:
     """Loss: -log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the micro-batch.
 
     The micro-batch is that of all processes. A type that is the target of n_k positions occurs n_k times in the sum,
-    so the loss is a cross-entropy over the vocabulary with log n_k added to the logits, and -inf for types that are no
-    target. It does not combine with gates.
+    so the loss is a cross-entropy over the vocabulary with log n_k added to the logits, -inf for types that are no
+    target, plus log n of the own target, which has no gradient. It does not combine with gates.
     """
 
     kind = "loss"

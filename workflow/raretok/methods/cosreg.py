@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import check_not_negative
+
 
 @dataclass(frozen=True)
 class CosReg:
@@ -11,12 +13,15 @@ class CosReg:
     direction: its cosines are 0, and it gets no gradient.
 
     Args:
-        gamma: weight of the penalty.
+        gamma: weight of the penalty, at least 0.
     """
 
     kind = "penalty"
 
     gamma: float = 1.0
+
+    def __post_init__(self):
+        check_not_negative(self, "gamma")
 
     def __call__(self, outputs):
         """The penalty, a scalar."""

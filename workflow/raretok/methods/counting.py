@@ -6,6 +6,12 @@ from collections.abc import Iterable
 SHARE_OF = ("occurring", "all")
 
 
+def check_not_negative(part, name: str) -> None:
+    """Raises ValueError unless a number of a part is at least 0 and finite; NaN is neither."""
+    if not 0 <= getattr(part, name) < float("inf"):
+        raise ValueError(f"{name} must be at least 0 and finite")
+
+
 def frequency_ranks(facts):
     """Rank of every type by decreasing training count, V integers: special types first, ties by id.
 
@@ -39,7 +45,7 @@ def first_rare_rank(rare_from: int, facts) -> int:
         rare_from = int((tails > facts.rare["mass"] * counts.sum()).sum())
     if not len(facts.special) < rare_from < len(counts):
         raise ValueError(
-            f"gate.rare_from is {rare_from} in a vocabulary of {len(counts)} types, "
+            f"rare_from is {rare_from} in a vocabulary of {len(counts)} types, "
             f"{len(facts.special)} of them special: that makes no word rare or leaves no other"
         )
     return rare_from
@@ -57,12 +63,19 @@ def checked_counts(counts):
 
 def checked_special(special: Iterable[int], types: int) -> tuple[int, ...]:
     """Special ids as integers; raises ValueError for one outside the vocabulary, such as None for missing padding."""
-    ids = tuple(special)
+    ids = listed(special)
     for token in ids:
         if not hasattr(token, "__index__") or not 0 <= int(token) < types:
             raise ValueError(f"special has {token}, which is no id; they are from 0 to below {types}")
     # Padding and the end of a text are often the same id.
     return tuple(dict.fromkeys(int(token) for token in ids))
+
+
+def listed(special: Iterable[int]) -> tuple:
+    """Special ids as a tuple; raises ValueError for a single number."""
+    if not hasattr(special, "__iter__") or getattr(special, "ndim", 1) == 0:
+        raise ValueError(f"special is {special}; give a list of ids, such as [{special}]")
+    return tuple(special)
 
 
 def bound_of_share(counts, wanted: float) -> float:

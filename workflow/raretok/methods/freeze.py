@@ -47,7 +47,7 @@ class Freeze:
         if self.share_of not in SHARE_OF:
             raise ValueError(f"share_of must be one of {', '.join(SHARE_OF)}")
         if self.until is not None and self.until < 1:
-            raise ValueError("until must be at least 1 step, or null for the whole training")
+            raise ValueError("until must be at least 1 step, or left out for the whole training")
 
     def start(self, facts) -> "State":
         """The gate's state before the first step; raises ValueError if no type, or every type, is rare."""
@@ -60,14 +60,14 @@ class State:
     def __init__(self, gate: Freeze, facts):
         import torch
 
-        types = len(facts.counts)
         self.gate = gate
         rare = frequency_ranks(facts) >= first_rank(gate, facts)
         self.is_rare = torch.from_numpy(rare)
         self.is_frozen = None
         if gate.part == "all":
             self.is_frozen = torch.from_numpy(rows_to_freeze(facts, rare))
-        open_, shut = torch.ones(types, dtype=torch.float64), (~self.is_rare).double()
+        shut = (~self.is_rare).double()
+        open_ = torch.ones_like(shut)
         self.fixed_gates = torch.stack([shut if "b" in gate.part else open_, shut if "c" in gate.part else open_])
         self.step = 0
 
@@ -103,7 +103,7 @@ class State:
         """Tensors for a checkpoint."""
         import torch
 
-        return {"step": torch.tensor(self.step)}
+        return {"step": torch.tensor(self.step, device="cpu")}
 
     def load(self, state: dict) -> None:
         """Restore the tensors of a checkpoint."""
@@ -119,7 +119,7 @@ def rows_to_freeze(facts, is_rare):
     frozen = is_rare & (np.asarray(facts.source_counts) <= np.asarray(facts.counts)[is_rare].max())
     if not frozen.any():
         raise ValueError(
-            f"gate freezes nothing: the source side has every one of the {is_rare.sum()} rare types more often "
+            f"Freeze freezes nothing: the source side has every one of the {is_rare.sum()} rare types more often "
             "than the target side has any; count more types as rare"
         )
     return frozen
@@ -138,7 +138,7 @@ def first_rank(gate: Freeze, facts) -> int:
     number = round(share * (len(counts) if gate.share_of == "all" else candidates))
     if not 0 < number < candidates:
         raise ValueError(
-            f"gate.share is {share}, which makes {number} of {candidates} types rare; give a share between"
+            f"Freeze's share is {share}, which makes {number} of {candidates} types rare; give a share between"
         )
     return len(facts.special) + candidates - number
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
+from raretok.methods.counting import check_not_negative
 from raretok.methods.unigram import log_unigram
 
 
@@ -22,8 +23,7 @@ class LogitAdjustment:
     tau: float = 1.0
 
     def __post_init__(self):
-        if self.tau < 0:
-            raise ValueError("tau must be at least 0")
+        check_not_negative(self, "tau")
 
     def start(self, facts):
         """The loss, with the unigram distribution of the training targets."""

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import check_not_negative
+
 
 @dataclass(frozen=True)
 class MuLoss:
@@ -16,8 +18,7 @@ class MuLoss:
     strength: float = 1e-4
 
     def __post_init__(self):
-        if self.strength < 0:
-            raise ValueError("strength must be at least 0")
+        check_not_negative(self, "strength")
 
     def __call__(self, outputs):
         """The penalty, a scalar."""

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 
+from raretok.methods.counting import check_not_negative
 from raretok.methods.cross_entropy import weighted_by_type
 
 
@@ -22,17 +23,18 @@ class PowerLawDecay:
     alpha: float = 1.0
 
     def __post_init__(self):
-        if self.alpha < 0:
-            raise ValueError("alpha must be at least 0")
+        check_not_negative(self, "alpha")
 
     def start(self, facts):
         """The loss, with weights from the training counts."""
         import torch
 
-        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64), list(facts.special)
+        counts, special = torch.as_tensor(facts.counts, dtype=torch.float64, device="cpu"), list(facts.special)
         plain = counts > 0
         plain[special] = False
-        powers = counts.clamp_min(counts[plain].min()) ** -self.alpha
+        least = counts[plain].min()
+        # Relative to the rarest type's, which Z would divide out; otherwise all could underflow.
+        powers = (counts.clamp_min(least) / least) ** -self.alpha
         z = (counts * powers)[plain].sum() / counts[plain].sum()
         weights = powers / z
         weights[special] = 1.0

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 # Smallest argument of the logarithm (authors' code), reached just above the threshold, where exp(gap) - 1 equals gap.
 FLOOR = 1e-9
+# Below this margin the threshold, and the closed form's differences of probabilities, would lose digits in float32.
+NARROW = 0.1
 
 
 @dataclass(frozen=True)
@@ -28,25 +30,33 @@ class Softminus:
     detach_threshold: bool = False
 
     def __post_init__(self):
-        if self.margin <= 0:
+        if not self.margin > 0:
             raise ValueError("margin must be above 0, or the target itself falls under the threshold")
-        if self.c <= 0:
-            raise ValueError("c must be above 0")
+        if not 0 < self.c < math.inf:
+            raise ValueError("c must be above 0 and finite")
+        # Kept, because the margin is a tensor where several models are computed together.
+        object.__setattr__(self, "is_narrow", bool(self.margin < NARROW))
 
     @property
     def has_closed_form(self):
-        """Whether C is 1: then exp(theta) is subtracted from every exponential, and the plain softmax is enough."""
-        return self.c == 1
+        """Whether the plain softmax is enough: with C = 1, exp(theta) is subtracted from every exponential."""
+        return self.c == 1 and not self.is_narrow
 
     def __call__(self, outputs):
         """Loss of each position, N."""
         z = outputs.logits
-        theta = outputs.target_logits() - self.margin
+        target_logits = outputs.target_logits()
         if self.detach_threshold:
-            theta = theta.detach()
-        under = z <= theta
+            target_logits = target_logits.detach()
+        # Adding a narrow margin last keeps it from being rounded away.
+        gap = z - target_logits + self.margin if self.is_narrow else z - (target_logits - self.margin)
+        if self.is_narrow and not self.detach_threshold:
+            # The target's own gap is constant; two gradients of size 1 / margin would not quite cancel.
+            rows = outputs.targets[:, None]
+            gap = gap.scatter(1, rows, gap.gather(1, rows).detach())
+        under = gap <= 0
         # Under the threshold the gap is set to 1, because a logarithm there would give a gradient of NaN.
-        gap = ((z - theta) / self.c).masked_fill(under, 1.0).clamp_min(FLOOR)
+        gap = (gap / self.c).masked_fill(under, 1.0).clamp_min(FLOOR)
         # C log(exp(gap) - 1) + theta = z + C log(1 - exp(-gap)), which does not overflow from a gap of 89 on.
         raised = z + self.c * (-gap.neg().expm1()).log()
         return outputs.cross_entropy(raised.masked_fill(under, -math.inf))

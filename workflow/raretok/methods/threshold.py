@@ -13,7 +13,8 @@ class Threshold:
 
     Args:
         margin: in logits, at least 0, the same at every position; or
-        alpha: margin_t = alpha ||h_t|| ||w_{y_t}||, at least 0 (Appendix B).
+        alpha: margin_t = alpha ||h_t|| ||w_{y_t}||, at least 0 (Appendix B). The norms follow a scale of the logits
+            (`logit_scale`) but not `training_temperature`, and a soft cap, which would leave them uncapped, is refused.
         detach_under: keep the values below the threshold and cut only their gradient (G.2, "DUT").
     """
 
@@ -29,8 +30,8 @@ class Threshold:
     def __post_init__(self):
         if (self.margin is None) == (self.alpha is None):
             raise ValueError("give either margin or alpha")
-        if (self.alpha if self.margin is None else self.margin) < 0:
-            raise ValueError("a margin below 0 would drop the target itself")
+        if not (self.alpha if self.margin is None else self.margin) >= 0:
+            raise ValueError("margin and alpha must be at least 0; a margin below 0 would drop the target itself")
 
     def least_kept(self, outputs, target_logits):
         """theta, N x 1; target_logits: N x 1."""

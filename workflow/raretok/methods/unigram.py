@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from raretok.methods.counting import check_not_negative
+
 
 @dataclass(frozen=True)
 class UnigramDivergence:
@@ -23,10 +25,9 @@ class UnigramDivergence:
     maximum: float = 10.0
 
     def __post_init__(self):
-        if self.strength < 0:
-            raise ValueError("strength must be at least 0")
+        check_not_negative(self, "strength")
         if self.until is not None and self.until < 1:
-            raise ValueError("until must be at least 1 step, or null for the whole training")
+            raise ValueError("until must be at least 1 step, or left out for the whole training")
         if not self.maximum > 0:
             raise ValueError("maximum must be above 0")
 

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import check_not_negative
+
 # Least value of 1 - p, from Welleck et al.'s code: below it the logarithm is cut and has no gradient.
 FLOOR = 1e-5
 
@@ -25,8 +27,7 @@ class Unlikelihood:
     gated: bool = False
 
     def __post_init__(self):
-        if self.alpha < 0:
-            raise ValueError("alpha must be at least 0")
+        check_not_negative(self, "alpha")
 
     def token_loss(self, outputs):
         """The penalty of each position, N."""

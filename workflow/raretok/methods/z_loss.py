@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.counting import check_not_negative
+
 
 @dataclass(frozen=True)
 class ZLoss:
@@ -16,8 +18,7 @@ class ZLoss:
     strength: float = 1e-4
 
     def __post_init__(self):
-        if self.strength < 0:
-            raise ValueError("strength must be at least 0")
+        check_not_negative(self, "strength")
 
     def token_loss(self, outputs):
         """The penalty of each position, N."""

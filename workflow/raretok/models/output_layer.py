@@ -139,7 +139,10 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
         kept = hidden if places.kept is None else hidden[places.kept]
         losses, nlls = [hidden.new_empty(0, dtype=high)], [hidden.new_empty(0, dtype=high)]
         # A matrix that is not trained needs no gate.
-        hidden_gradient = torch.empty_like(kept) if needed[0] else None
+        hidden_gradient = None
+        if needed[0]:
+            # In float16 small gradients would be 0 before the factor of a GradScaler reaches them.
+            hidden_gradient = torch.empty_like(kept, dtype=high if kept.dtype == torch.float16 else kept.dtype)
         # The first chunk writes to it, if there is one.
         like = torch.empty_like if places.number else torch.zeros_like
         weight_gradient = like(weight, dtype=high) if needed[1] else None
@@ -193,7 +196,8 @@ def _run(chunks: ChunkLoss, hidden, weight, bias, logits, needed: list[bool]) ->
         if past is not None and weight_gradient is not None:
             weight_gradient += past
         if places.kept is not None and hidden_gradient is not None:
-            hidden_gradient = torch.zeros_like(hidden).index_copy_(0, places.kept, hidden_gradient)
+            every = torch.zeros_like(hidden, dtype=hidden_gradient.dtype)
+            hidden_gradient = every.index_copy_(0, places.kept, hidden_gradient)
         losses, nll = torch.cat(losses), torch.cat(nlls).sum(dtype=torch.float64)
         losses = losses if chunks.weights is None else losses * chunks.weights.to(high)
     return _Pass(losses, nll, [hidden_gradient, weight_gradient, bias_gradient, logits_gradient])

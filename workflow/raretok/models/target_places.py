@@ -117,5 +117,5 @@ class Places:
     def chosen(self, part: slice) -> torch.Tensor:
         """The kept positions in a slice whose target is outside the first class or gated itself."""
         host, device = self._chosen
-        first, last = torch.searchsorted(host, torch.tensor([part.start, part.stop])).tolist()
+        first, last = torch.searchsorted(host, host.new_tensor([part.start, part.stop])).tolist()
         return device[first:last]

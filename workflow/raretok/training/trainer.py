@@ -71,7 +71,7 @@ class Trainer:
         try:
             self.criterion = OutputLoss.of_run(method, facts)
         except ValueError as error:
-            raise UserError(f"method.{error}") from None
+            raise UserError(f"method: {error}") from None
         self.optimiser = Optimiser(self.model, method, training["optimiser"])
         self.parameters = list(self.model.parameters())
         self.clip_norm = training["clip_norm"]
@@ -251,7 +251,7 @@ class Trainer:
         self.optimiser.load(groups["optimiser"])
         random_states.restore_gathered_states(groups["random"], self.device)
         self.running.copy_(groups["running"]["loss"])
-        self.criterion.set_extra_state(groups["criterion"])
+        self.criterion.load(groups["criterion"])
         for name, observation in self.observations.items():
             for key, tensor in observation.tensors.items():
                 tensor.copy_(groups[f"observe-{name}"][key])
