@@ -25,7 +25,6 @@ from raretok.methods import Method, TrainingFacts
 from raretok.methods.counting import checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
-from raretok.methods.threshold import Threshold
 from raretok.models import output_layer
 from raretok.models.outputs import Observed, is_on_tokens
 from raretok.models.target_places import Places
@@ -564,8 +563,7 @@ def uncapped_part(method: Method) -> str | None:
     """The name of a part that is not defined under a soft cap, or None."""
     if method.perturbation is not None:
         return "a perturbation"
-    is_by_norms = isinstance(method.loss, Threshold) and method.loss.alpha is not None
-    return "Threshold(alpha)" if is_by_norms else None
+    return "Threshold(alpha)" if getattr(method.loss, "has_margin_of_norms", False) else None
 
 
 def _counting(method: Method) -> dict[str, dict]:

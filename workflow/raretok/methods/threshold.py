@@ -33,6 +33,11 @@ class Threshold:
         if not (self.alpha if self.margin is None else self.margin) >= 0:
             raise ValueError("margin and alpha must be at least 0; a margin below 0 would drop the target itself")
 
+    @property
+    def has_margin_of_norms(self):
+        """Whether the margin is a share of norms, which know no soft cap of the logits."""
+        return self.alpha is not None
+
     def least_kept(self, outputs, target_logits):
         """theta, N x 1; target_logits: N x 1."""
         if self.margin is not None:
