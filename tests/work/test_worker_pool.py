@@ -109,7 +109,7 @@ def test_a_group_that_fails_is_named_and_others_continue(table, groups, capsys):
 @pytest.mark.parametrize("status", [EXIT_INTERRUPTED, 1, -signal.SIGKILL])
 def test_a_group_stopped_by_the_time_limit_has_not_failed(table, groups, status):
     _, wanted = groups
-    pool = WorkerPool(Jobs(table, together=lambda: time.sleep(60)), Speed(), 1.0)
+    pool = WorkerPool(Jobs(table, together=lambda: time.sleep(3)), Speed(), 1.0)
     ended = pool.end_group
 
     def end(stopping):
