@@ -9,6 +9,7 @@ complete examples.
 """
 
 import dataclasses
+import inspect
 import io
 import math
 import warnings
@@ -33,16 +34,6 @@ __all__ = ["OutputLoss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
 REDUCTIONS = ("mean", "sum", "none")
-# Options that `repr` shows if they differ from these defaults.
-DEFAULTS = {
-    "training_temperature": 1.0,
-    "special": (),
-    "ignore_index": -100,
-    "reduction": "mean",
-    "logit_scale": 1.0,
-    "soft_cap": None,
-    "observe": False,
-}
 # The key of the state in a `state_dict`, after the module's name.
 STATE_KEY = "_extra_state"
 
@@ -216,7 +207,10 @@ class OutputLoss(torch.nn.Module):
             "special": () if self._facts is None else self._facts.special,
             "ignore_index": self._ignore_index,
         }
-        shown += [f"{name}={options[name]!r}" for name, default in DEFAULTS.items() if options[name] != default]
+        defaults = {name: parameter.default for name, parameter in inspect.signature(type(self)).parameters.items()}
+        shown += [
+            f"{name}={options[name]!r}" for name in defaults if name in options and options[name] != defaults[name]
+        ]
         return ", ".join(shown)
 
     def begin_step(self, targets: torch.Tensor | Iterable[torch.Tensor]) -> None:

@@ -81,9 +81,7 @@ def findings(definition: Definition, results: Results, published: Path) -> list[
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
     rows = list(evidence.claims.values())
-    first = [finding_of(claim, evidence) for claim in rows]
-    first = [_unless_size_alone(claim, finding, rows, definition) for claim, finding in zip(rows, first, strict=True)]
-    found = corrected(first, family_size(rows, definition))
+    found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
     return refuted_together(list(zip(rows, found, strict=True)))
 
 
@@ -136,13 +134,14 @@ def _twin(claim, claims: list, definition: Definition) -> str:
     return next(twins, "")
 
 
-def _unless_size_alone(claim, finding: Finding, claims: list, definition: Definition) -> Finding:
-    """The finding, without a verdict if it would repeat that of another claim."""
-    twin = _twin(claim, claims, definition)
-    if not twin or finding.verdict == NOT_RUN:
-        return finding
-    note = "; ".join(filter(None, [finding.note, SIZE_ALONE.format(twin)]))
-    return Finding(NOT_JUDGED, NOT_JUDGED, finding.parts, finding.binding, finding.seeds, note=note)
+def _why_not_judged(claim, evidence: Evidence) -> str:
+    """Why a measured claim about an experiment has no verdict; empty if it has one."""
+    if not claim.direction:
+        return NOTHING_CLAIMED
+    if is_synthetic(evidence.definition):
+        return SYNTHETIC
+    twin = _twin(claim, list(evidence.claims.values()), evidence.definition)
+    return SIZE_ALONE.format(twin) if twin else ""
 
 
 def is_synthetic(definition: Definition) -> bool:
@@ -163,8 +162,8 @@ def finding_of(claim, evidence: Evidence) -> Finding:
         kept = finding.verdict == "reproduced"
         verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
         return Finding(verdict, verdict, finding.parts, finding.binding, note=finding.note)
-    if not claim.direction or is_synthetic(evidence.definition):
-        note = "; ".join(filter(None, [finding.note, SYNTHETIC if claim.direction else NOTHING_CLAIMED]))
+    if why := _why_not_judged(claim, evidence):
+        note = "; ".join(filter(None, [finding.note, why]))
         return Finding(NOT_JUDGED, NOT_JUDGED, finding.parts, finding.binding, finding.seeds, note=note)
     return finding
 
