@@ -455,12 +455,16 @@ def of_frequency(test, counts, settings, found):
 def of_translations(w, run, data, settings, found, sentences):
     """Translations, and BLEU, chrF and F1 of those that are recorded."""
     beam, exponent = settings["beam"], settings["length_exponent"]
+    words = Tokenizer13a()
+    for split in data.manifest["reference_bleu"]:
+        themselves = [plain_text(ids, data) for ids in data.lines(split, "target")]
+        sides = [[words(line).split() for line in side] for side in (themselves, data.texts(f"{split}.target.txt"))]
+        put(found, {("reference_bleu", ""): bleu(*sides, smooth=True)}, split)
     for split, texts in json.loads((run / "hypotheses.json").read_text()).items():
         sources, references = data.lines(split, "source")[:sentences], data.texts(f"{split}.target.txt")
         ours = [beam_search(w, source, beam, exponent) for source in sources]
         same = np.mean([plain_text(ids, data) == other for ids, other in zip(ours, texts[:sentences], strict=True)])
         put(found, {("same_translations", ""): same}, f"{split}@best")
-        words = Tokenizer13a()
         sides = [[words(line).split() for line in side] for side in (texts, references)]
         scores = {("bleu", ""): bleu(*sides, smooth=True), ("chrf", ""): chrf(texts, references)}
         put(found, scores | {("chrf++", ""): chrf(texts, references, word_order=2)}, f"{split}@best")

@@ -6,9 +6,13 @@ import json
 import pytest
 
 from raretok.core.errors import UserError
+from raretok.data.catalogue import PairFiles
+from raretok.data.pairs.encode_pairs import encode_pairs
 from raretok.evaluation import compare_command
+from raretok.metrics.translation_scores import Scoring
 from raretok.metrics.translation_tests import compare
 
+TOKENIZER = {"name": "bpe_joint", "merges": 20}
 REFERENCES = [
     "the cat sat on the mat .",
     "a dog ran under the house .",
@@ -19,9 +23,19 @@ ONE = [line.replace("cat", "dog") for line in REFERENCES]
 OTHER = [line.rpartition(" ")[0] for line in REFERENCES]
 
 
+def prepare(folder, name, lines=REFERENCES):
+    """A lower-cased corpus `name` in `folder`/data, whose splits and sides are all `lines`."""
+    for side in ("source", "target"):
+        (folder / f"test.{side}.txt").write_text("\n".join(lines) + "\n")
+    files = [PairFiles(folder / "test.source.txt", folder / "test.target.txt")]
+    entry = {"kind": "translation", "languages": {"source": "de", "target": "en"}, "tokenizer": TOKENIZER}
+    entry["preparation"] = {"normalise": "none", "tokenise": "none", "lower": True}
+    encode_pairs(name, entry, dict.fromkeys(("train", "valid", "test"), files), folder / "data" / name)
+
+
 @pytest.fixture
 def folder(tmp_path):
-    (tmp_path / "references.txt").write_text("\n".join(REFERENCES) + "\n")
+    prepare(tmp_path, "tiny")
     for name, lines in (("one", ONE), ("other", OTHER)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"test": lines}))
     return tmp_path
@@ -30,7 +44,14 @@ def folder(tmp_path):
 def run(folder, *hypotheses):
     parser = argparse.ArgumentParser()
     compare_command.add_arguments(parser)
-    options = ["--references", folder / "references.txt", "--samples", 50, "--output", folder / "out.json"]
+    options = [
+        "--manifest",
+        folder / "data" / "tiny" / "manifest.json",
+        "--samples",
+        50,
+        "--output",
+        folder / "out.json",
+    ]
     options += ["--hypotheses", *(pair.replace("=", f"={folder}/") for pair in hypotheses)]
     compare_command.main(parser.parse_args([str(option) for option in options]))
     return json.loads((folder / "out.json").read_text())
@@ -44,7 +65,9 @@ def test_all_systems_are_compared_with_the_first(folder):
     assert {row["baseline"] for row in rows} == {"mle"}
     assert [row["system"] for row in rows] == ["agg"] * 4 + ["same"] * 4
     assert [row["p"] for row in rows[4:]] == [1] * 4
-    for row, one in zip(rows[:4], compare(ONE, OTHER, REFERENCES, samples=50), strict=True):
+    for row, one in zip(
+        rows[:4], compare(ONE, OTHER, REFERENCES, Scoring("en", lowercase=True), samples=50), strict=True
+    ):
         assert (row["metric"], row["test"], row["first"], row["p"]) == (one.metric, one.test, one.first, one.p)
 
 
@@ -64,19 +87,15 @@ def test_incomparable_files_are_refused(folder, hypotheses, message):
     assert not (folder / "out.json").exists()
 
 
-def test_references_are_read_line_by_line(folder):
-    expected = run(folder, "mle=one.json", "agg=other.json")["comparisons"]
-    path = folder / "references.txt"
-    # Another line separator inside a line, and no line end after the last line.
-    path.write_bytes("\r\n".join(REFERENCES).encode())
-    assert run(folder, "mle=one.json", "agg=other.json")["comparisons"] == expected
-    path.write_text("\n".join(line.replace(" ", "\u2028", 1) for line in REFERENCES))
-    assert run(folder, "mle=one.json", "agg=other.json")["sentences"] == 20
-    path.write_bytes(b"a\n\xff\n")
-    with pytest.raises(UserError, match=r"references.txt is not UTF-8: .* in line 2"):
-        run(folder, "mle=one.json", "agg=other.json")
-    path.unlink()
-    with pytest.raises(UserError, match=r"references.txt does not exist"):
+def test_scores_are_those_of_the_corpus(folder):
+    rows = run(folder, "mle=one.json", "agg=other.json")["comparisons"]
+    assert all("case:lc|" in row["signature"] for row in rows)
+
+
+def test_damaged_references_are_refused(folder):
+    path = folder / "data" / "tiny" / "test.target.txt"
+    path.write_text(path.read_text().replace("cat", "dog"))
+    with pytest.raises(UserError, match="is damaged"):
         run(folder, "mle=one.json", "agg=other.json")
 
 

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 import pytest
-from tests.evaluation.test_compare_command import ONE, OTHER, REFERENCES
+from tests.evaluation.test_compare_command import ONE, OTHER, prepare
 
 from raretok.core.files import read_json, write_json
 from raretok.evaluation import compare_recorded
@@ -21,9 +21,7 @@ def main(tmp_path, capsys):
     arguments = parser.parse_args(
         ["--scale", "small", "--root", str(tmp_path), "--project", str(ROOT), "--data", str(tmp_path / "data")]
     )
-    references = tmp_path / "data" / "multi30k_de-en_bpe" / "test.target.txt"
-    references.parent.mkdir(parents=True)
-    references.write_text("\n".join(REFERENCES) + "\n")
+    prepare(tmp_path, "multi30k_de-en_bpe")
 
     def run():
         compare_recorded.main(arguments)
@@ -71,5 +69,5 @@ def test_runs_of_other_settings_and_texts_that_are_not_here_are_left_out(main, r
     record("agg_translation", OTHER, hash="0" * run_table.HASH_DIGITS)
     assert main() == ""
     record("agg_translation", OTHER)
-    (tmp_path / "data" / "multi30k_de-en_bpe" / "test.target.txt").unlink()
+    (tmp_path / "data" / "multi30k_de-en_bpe" / "manifest.json").unlink()
     assert main().startswith("not compared: the translations of translation_base, seed1: ")

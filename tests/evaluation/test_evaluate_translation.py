@@ -85,6 +85,7 @@ def names():
     for curve in ("bleu", "chrf"):
         expected |= {(f"alc_{curve}", "early", "valid"), (f"alc_{curve}", "full", "valid")}
         expected |= {(f"best_validation_{curve}", "", "valid")}
+    expected |= {("reference_bleu", "", split) for split in ("valid", *SPLITS)}
     expected |= {("nearest_to_unigram_step", "", "train")}
     for metric in ("divergence_at_start", "divergence_nearest_to_unigram"):
         expected |= {(metric, g, "train") for g in ("unigram", "uniform", "empirical")}

@@ -11,7 +11,10 @@ from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from raretok.metrics import translation_tests
+from raretok.metrics.translation_scores import Scoring
 from raretok.metrics.translation_tests import SEED_VARIABLE, compare
+
+ENGLISH = Scoring("en")
 
 WORDS = np.array(["the", "a", "cat", "dog", "sat", "ran", "on", "under", "mat", "house", "green", "old", "."])
 
@@ -34,7 +37,7 @@ def found(comparisons):
 
 def test_values_equal_sacrebleus(texts):
     references, good, bad = texts
-    results = found(compare(good, bad, references, samples=100))
+    results = found(compare(good, bad, references, ENGLISH, samples=100))
     assert set(results) == {(m, t) for m in ("bleu", "chrf") for t in ("bootstrap", "randomisation")}
     for metric, scorer in (("bleu", BLEU()), ("chrf", CHRF())):
         for test in ("bootstrap", "randomisation"):
@@ -55,7 +58,7 @@ def test_values_intervals_and_p_equal_those_of_the_sacrebleu_program(texts, tmp_
     ]
     for name, lines in (("references", references), ("first", good), ("second", other)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
-    results = found(compare(good, other, references, samples=100, seed=7))
+    results = found(compare(good, other, references, ENGLISH, samples=100, seed=7))
     for test, option in (("bootstrap", "bs"), ("randomisation", "ar")):
         command = [sys.executable, "-m", "sacrebleu", "references", "-i", "first", "second", "-m", "bleu", "chrf"]
         command += [f"--paired-{option}", f"--paired-{option}-n", "100", "-f", "latex", "-w", "4"]
@@ -77,16 +80,16 @@ def test_values_intervals_and_p_equal_those_of_the_sacrebleu_program(texts, tmp_
 
 def test_only_a_true_difference_is_significant(texts):
     references, good, bad = texts
-    for one in compare(good, bad, references, samples=200):
+    for one in compare(good, bad, references, ENGLISH, samples=200):
         assert one.p < 0.01
-    for one in compare(good, good, references, samples=200):
+    for one in compare(good, good, references, ENGLISH, samples=200):
         assert one.first == one.second
         assert one.p == 1
 
 
 def test_bootstrap_intervals_contain_the_value(texts):
     references, good, bad = texts
-    results = found(compare(good, bad, references, samples=200))
+    results = found(compare(good, bad, references, ENGLISH, samples=200))
     boot = results["bleu", "bootstrap"]
     for value, (lower, upper) in zip((boot.first, boot.second), boot.intervals, strict=True):
         assert lower < value < upper
@@ -100,9 +103,9 @@ def test_the_seed_determines_the_result(texts, monkeypatch):
     other = [b if i % 2 else a for i, (a, b) in enumerate(zip(good, other, strict=True))]
     good = [a if i % 2 else b for i, (a, b) in enumerate(zip(good, references, strict=True))]
     monkeypatch.delenv(SEED_VARIABLE, raising=False)
-    first = compare(good, other, references, ["randomisation"], 100, seed=1)
-    assert compare(good, other, references, ["randomisation"], 100, seed=1) == first
-    assert [one.p for one in compare(good, other, references, ["randomisation"], 100, seed=2)] != [
+    first = compare(good, other, references, ENGLISH, ["randomisation"], 100, seed=1)
+    assert compare(good, other, references, ENGLISH, ["randomisation"], 100, seed=1) == first
+    assert [one.p for one in compare(good, other, references, ENGLISH, ["randomisation"], 100, seed=2)] != [
         one.p for one in first
     ]
     assert SEED_VARIABLE not in os.environ
@@ -116,5 +119,5 @@ def test_the_default_number_of_samples_is_sacrebleus(texts, monkeypatch):
         return PairedTest(*arguments, test_type=test_type, n_samples=10, **options)
 
     monkeypatch.setattr(translation_tests, "PairedTest", paired)
-    compare(*(lines[:5] for lines in reversed(texts)))
+    compare(*(lines[:5] for lines in reversed(texts)), ENGLISH)
     assert asked == {"bs": 1000, "ar": 10_000}

@@ -6,16 +6,19 @@ from collections import Counter
 
 import pytest
 
+from raretok.metrics.translation_scores import Scoring
 from raretok.metrics.word_f1 import bucket_labels, training_frequencies, word_f1
+
+ENGLISH = Scoring("en")
 
 
 def test_buckets_by_hand():
-    frequencies = training_frequencies(["the cat sat.", "the dog, the mat.", "the cat"])
+    frequencies = training_frequencies(["the cat sat.", "the dog, the mat.", "the cat"], ENGLISH)
     assert frequencies["the"] == 4
     assert frequencies["."] == 2  # split off
     hypotheses = ["the the cat ran .", "a dog"]
     references = ["the cat sat on the mat .", "the dog"]
-    rare, once, few, many = word_f1(hypotheses, references, frequencies, [1, 2, 4])
+    rare, once, few, many = word_f1(hypotheses, references, frequencies, [1, 2, 4], ENGLISH)
     assert [bucket.label for bucket in (rare, once, few, many)] == ["0", "1", "2-3", "4+"]
     # Never seen: ran, a | on.
     assert (rare.matched, rare.given, rare.wanted) == (0, 2, 1)
@@ -54,7 +57,7 @@ def test_buckets_equal_compare_mts():
     frequencies = {word: i * i for i, word in enumerate(words[:25])}
     sides = [[" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(60)] for _ in range(2)]
     cutoffs = [1, 2, 3, 4, 5, 10, 100, 1000]
-    found = word_f1(*sides, Counter(frequencies), cutoffs)
+    found = word_f1(*sides, Counter(frequencies), cutoffs, ENGLISH)
     expected = as_compare_mt(*sides, frequencies, cutoffs)
     assert [[one.matched, one.given, one.wanted] for one in found] == expected
     for one in found:
@@ -65,7 +68,7 @@ def test_buckets_equal_compare_mts():
 
 def test_equal_texts_score_1_and_empty_buckets_are_left_out():
     text = ["one two", "three"]
-    buckets = word_f1(text, text, training_frequencies(["one two two"]), [1, 2, 10])
+    buckets = word_f1(text, text, training_frequencies(["one two two"], ENGLISH), [1, 2, 10], ENGLISH)
     assert [bucket.f1 for bucket in buckets[:3]] == [1, 1, 1]
     assert math.isnan(buckets[3].f1)
 
@@ -78,4 +81,12 @@ def test_bucket_labels():
 
 def test_unequal_numbers_of_sentences_are_refused():
     with pytest.raises(ValueError, match="zip"):
-        word_f1(["a"], ["a", "b"], {"a": 1}, [1])
+        word_f1(["a"], ["a", "b"], {"a": 1}, [1], ENGLISH)
+
+
+def test_words_are_those_of_bleu_in_the_corpus():
+    chinese = training_frequencies(["天气很好"], Scoring("zh"))
+    assert chinese == Counter("天气很好")
+    assert training_frequencies(["The cat"], Scoring("en", lowercase=True))["the"] == 1
+    (bucket,) = word_f1(["The"], ["the"], Counter(), [0], Scoring("en", lowercase=True))
+    assert bucket.f1 == 1

@@ -14,6 +14,7 @@ from raretok.core.files import read_json
 from raretok.core.special_types import PAD
 from raretok.data.pairs.prepared_pairs import load_pairs
 from raretok.methods.unigram import log_unigram
+from raretok.metrics.translation_scores import Scoring
 from raretok.models.building import load_model
 from raretok.training import translation_task as translation_module
 from raretok.training.checkpoint import load_weights
@@ -23,7 +24,7 @@ from raretok.training.progress import Progress
 from raretok.training.tasks import negative_log_likelihood
 from raretok.training.trainer import Trainer
 from raretok.training.training_run import selection_criterion
-from raretok.training.translation_task import TranslationTask, evenly_spaced, lengths
+from raretok.training.translation_task import TranslationTask, evenly_spaced, lengths, scored
 
 
 def trained(folder, corpus, run, **options):
@@ -456,3 +457,12 @@ def test_observations_ignore_padding(translation, make_translation_run):
     observed = trainer.observations["rare_alignment"].tensors
     assert observed["mean"][0].item() == pytest.approx(products.mean().item(), rel=1e-5)
     assert observed["negative_share"][0].item() == pytest.approx((products < 0).double().mean().item(), abs=1e-3)
+
+
+def test_validation_scores_follow_the_corpus():
+    chinese = scored(["今天天气很好，我们去公园。"], ["今天天气很好，我们一起去公园。"], Scoring("zh"))
+    assert chinese["valid_bleu"][0] > 50
+    assert "|tok:zh|" in chinese["valid_bleu"][1]
+    for score, signature in scored(["a dog sits down"], ["A Dog sits down"], Scoring("en", lowercase=True)).values():
+        assert score == pytest.approx(100)
+        assert "case:lc|" in signature

@@ -78,7 +78,7 @@ rule compare:
       - BLEU and chrF, by paired bootstrap and by approximate randomisation
     """
     input:
-        references=evaluation.reference_texts,
+        manifest=evaluation.manifest_to_compare,
         hypotheses=evaluation.hypotheses,
     output:
         comparison="<results>/comparisons/{experiment}/seed{seed}.json",
@@ -92,7 +92,7 @@ rule compare:
     shell:
         """
         python -m raretok compare \
-            --references {input.references:q} \
+            --manifest {input.manifest:q} \
             --hypotheses {params.systems:q} \
             --output {output.comparison:q} \
             &>{log:q}

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import fake_comparison
+import pandas as pd
 import pytest
 from fake_page import HOSTILE
 from fake_results import make_report
@@ -17,6 +18,7 @@ from raretok.__main__ import main
 from raretok.reporting.definition import definition_of
 from raretok.reporting.page.page_card import _ours, card, rounded
 from raretok.reporting.page.page_claims import in_words
+from raretok.reporting.page.page_items import ceilings
 from raretok.reporting.page.page_words import findings
 from raretok.rule_inputs import report
 
@@ -296,3 +298,12 @@ def test_a_claim_has_the_reason_of_its_verdict(changes, untested_size, said):
     claim = dict.fromkeys(("printed", "ours", "lower", "predict_lower", "size", "lean", "unit", "part", "p"), "")
     claim |= {"verdict": "inconclusive", "alone": "inconclusive", "seeds": "3"}
     assert in_words(claim | changes, untested_size)["verdict_said"] == said
+
+
+def test_a_bleu_that_preparation_limits_is_named():
+    rows = [("e", "reference_bleu", "test", "100"), ("e", "reference_bleu", "domain.flores200", "97.4695")]
+    rows += [("other", "reference_bleu", "test", "80"), ("e", "bleu", "test@best", "20")]
+    metrics = pd.DataFrame(rows, columns=["experiment", "metric", "split", "value"])
+    results = SimpleNamespace(metrics=metrics)
+    assert ceilings(results, {"e"}).endswith("the references themselves have a BLEU of 97.47 (e, FLORES-200).")
+    assert ceilings(results, {"another"}) == ""

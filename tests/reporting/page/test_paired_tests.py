@@ -6,6 +6,7 @@ import shutil
 import pytest
 from fake_results import make_report
 from fake_translation import definition_of
+from tests.evaluation.test_compare_command import prepare
 
 from raretok.__main__ import main
 from raretok.reporting.definition import parse_definition
@@ -24,13 +25,13 @@ REFERENCES = [
 @pytest.fixture
 def results(tmp_path):
     """Results with the comparison for one seed of one experiment: the second system is right, the first is wrong."""
-    (tmp_path / "references.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
+    prepare(tmp_path, "tiny", REFERENCES)
     wrong = [" ".join(line.split()[::-1]) for line in REFERENCES]
     for name, lines in (("none", wrong), ("unigram", REFERENCES), ("left_out", wrong)):
         (tmp_path / f"{name}.json").write_text(json.dumps({"test": lines}))
     systems = [f"{name}={tmp_path / name}.json" for name in ("none", "unigram", "left_out")]
     output = tmp_path / COMPARISON
-    arguments = ["compare", f"--references={tmp_path / 'references.txt'}", "--hypotheses", *systems]
+    arguments = ["compare", f"--manifest={tmp_path / 'data' / 'tiny' / 'manifest.json'}", "--hypotheses", *systems]
     assert main([*arguments, "--samples=100", f"--output={output}"]) == 0
     return tmp_path
 

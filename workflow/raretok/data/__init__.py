@@ -1,4 +1,4 @@
 """Data: downloads, synthetic text, tokenizers, prepared corpora, batches and word alignment.
 
-May import core.
+May import core and metrics.
 """

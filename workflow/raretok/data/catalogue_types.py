@@ -130,6 +130,8 @@ class Preparation(TypedDict, total=False):
     deduplicate: bool
     # How to treat a pair with an empty side; default: error.
     empty: Literal["error", "drop"]
+    # sacrebleu's tokenizer of a language, by its code; default: sacrebleu's own choice.
+    bleu_tokenizer: dict[Language, str]
 
 
 @keys(one_of=("files", "synthetic"))

@@ -1,22 +1,20 @@
 """Codecs between plain text and final ids of a prepared corpus: Codec for language, PairCodec for translation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from raretok.core.errors import UserError
-from raretok.core.files import read_json
 from raretok.core.special_types import SPECIAL, UNKNOWN
-from raretok.data.pairs.preparation import Preparation
+from raretok.data.pairs.preparation import Preparation, preparations_of
 from raretok.data.prepared_corpus import Corpus
 from raretok.data.tokenizers import TOKENIZER, load_tokenizer
 
 
 class Codec:
-    """Text of a corpus of kind `language`."""
+    """Text of a corpus of kind `language`; symbols: the vocabulary, by id."""
 
-    def __init__(self, corpus: Corpus):
-        self._symbols = corpus.symbols
-        self._ids = {symbol: number for number, symbol in enumerate(corpus.symbols) if number >= len(SPECIAL)}
-        self._tokenizer = load_tokenizer(corpus.folder)
+    def __init__(self, symbols: Sequence[str], tokenizer):
+        self._symbols, self._tokenizer = symbols, tokenizer
+        self._ids = {symbol: number for number, symbol in enumerate(symbols) if number >= len(SPECIAL)}
 
     def ids(self, text: str) -> list[int]:
         """Final ids of `text`, UNKNOWN for what the vocabulary lacks; nothing is stripped, no END is added."""
@@ -30,15 +28,16 @@ class Codec:
 class PairCodec(Codec):
     """Text of a corpus of kind `translation`; `side`, `source` or `target`, selects the language.
 
-    Special types and unused fillers are decoded as nothing.
+    Special types, and types that occur on neither side of the training text (`occurs`, V booleans), are decoded as
+    nothing. preparations: of each side.
     """
 
-    def __init__(self, corpus: Corpus):
-        super().__init__(corpus)
-        occurs = corpus.counts + corpus.source_counts > 0
+    def __init__(
+        self, symbols: Sequence[str], tokenizer, occurs: Sequence[bool], preparations: Mapping[str, Preparation]
+    ):
+        super().__init__(symbols, tokenizer)
         self._printed = {number for number in self._ids.values() if occurs[number]}
-        entry = read_json(corpus.folder / "manifest.json")["preparation"]
-        self._preparations = {side: Preparation(entry, language) for side, language in corpus.languages.items()}
+        self._preparations = preparations
 
     def ids(self, text: str, side: str = "target") -> list[int]:
         """Final ids of plain text, UNKNOWN for pieces outside the vocabulary; no END is added."""
@@ -74,7 +73,11 @@ def codec_of(corpus: Corpus):
     Raises UserError if its tokenizer is missing or damaged.
     """
     try:
-        return (PairCodec if corpus.kind == "translation" else Codec)(corpus)
+        tokenizer = load_tokenizer(corpus.folder)
+        if corpus.kind == "language":
+            return Codec(corpus.symbols, tokenizer)
+        occurs = corpus.counts + corpus.source_counts > 0
+        return PairCodec(corpus.symbols, tokenizer, occurs, preparations_of(corpus.preparation, corpus.languages))
     except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
         raise UserError(
             f"{corpus.folder / TOKENIZER} is missing or damaged; delete {corpus.folder} and run the workflow again"

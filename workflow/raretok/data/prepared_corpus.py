@@ -7,7 +7,7 @@ A prepared corpus is a folder with `train.npy`, `valid.npy` (unsigned integers, 
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -27,8 +27,10 @@ class Corpus:
     `kind`: `characters` (ids in code point order, `types` of them in one language), `language` or `translation` (ids by
     decreasing training frequency, of the target side). `counts`: training counts of each type (of the target side),
     (types,) int64. `splits`: number of tokens in each split (of the target side). `sha256`: identifies the data in
-    results. `special`: ids that are not part of the text. `tokenizer`: its description for results. `languages`: for a
-    translation, the names of `source` and `target`.
+    results. `special`: ids that are not part of the text. `tokenizer`: its description for results. For a translation,
+    `languages`: the codes of `source` and `target`; `preparation`: of its lines; `reference_bleu`: value,
+    signature and `pairs` of the BLEU that the references of each split but `train` have against themselves, once
+    prepared and decoded.
     """
 
     name: str
@@ -41,6 +43,15 @@ class Corpus:
     special: tuple[int, ...]
     tokenizer: Mapping
     languages: Mapping[str, str] | None = None
+    preparation: Mapping | None = None
+    reference_bleu: Mapping[str, Mapping] = field(default_factory=dict)
+
+    @cached_property
+    def scoring(self):
+        """How translations into the target language are scored, a `translation_scores.Scoring`."""
+        from raretok.metrics.translation_scores import Scoring  # loads sacrebleu, which other kinds do not need
+
+        return Scoring.of(self.languages["target"], self.preparation)
 
     @cached_property
     def source_counts(self) -> np.ndarray:
@@ -94,6 +105,8 @@ def load_manifest(path: Path | str) -> Corpus:
             special=tuple(manifest.get("special", ())),
             tokenizer=manifest.get("tokenizer", {"name": "characters"}),
             languages=manifest.get("languages"),
+            preparation=manifest.get("preparation"),
+            reference_bleu=manifest.get("reference_bleu", {}),
         )
         consistent = digest(manifest) == corpus.sha256 and corpus.counts.shape == (corpus.types,)
     except FileNotFoundError as error:

@@ -5,13 +5,16 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
-from raretok.data.lines import numbered_lines
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.prepared_corpus import load_manifest
 from raretok.metrics.translation_tests import SPLIT, compare_systems
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `compare`."""
-    parser.add_argument("--references", type=Path, required=True, help="plain target lines of the test split")
+    parser.add_argument(
+        "--manifest", type=Path, required=True, help="manifest.json of the corpus, whose test split has the references"
+    )
     parser.add_argument(
         "--hypotheses",
         nargs="+",
@@ -25,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> None:
     """Write BLEU and chrF of the first system and every other one, with paired bootstrap and randomisation tests."""
-    references = [line for _, line in numbered_lines(arguments.references)]
+    corpus = load_manifest(arguments.manifest)
+    references = load_pairs(corpus, SPLIT).texts("target")
     systems = {}
     for pair in arguments.hypotheses:
         label, equals, path = pair.partition("=")
@@ -34,7 +38,7 @@ def main(arguments: argparse.Namespace) -> None:
         systems[label] = _lines(Path(path), len(references))
     if len(systems) < 2:
         raise UserError("--hypotheses has one system; name at least two to compare")
-    found = compare_systems(systems, references, samples=arguments.samples)
+    found = compare_systems(systems, references, corpus.scoring, samples=arguments.samples)
     write_json(arguments.output, {"split": SPLIT} | found)
 
 

@@ -9,7 +9,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from raretok.core.files import read_json, write_json
-from raretok.data.lines import numbered_lines
+from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.data.prepared_corpus import load_manifest
 from raretok.experiments import config_options
 from raretok.experiments.grids import has_candidates
 from raretok.experiments.run_table import RunTable, load
@@ -33,7 +34,7 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
     """Compare the recorded translations of every experiment and seed that changed; returns the files written.
 
     Left out, as in the report: papers whose methods have candidates, and runs of other settings than the config has
-    now. Left as they are, with a line that says so: comparisons whose reference texts are not in `data`.
+    now. Left as they are, with a line that says so: comparisons whose corpus is not in `data`.
     """
     systems = defaultdict(dict)
     for run in table.runs.values():
@@ -45,15 +46,16 @@ def compare_recorded(table: RunTable, data: Path) -> list[Path]:
             systems[key][run.method] = read_json(folder / "hypotheses.json")[SPLIT]
     written = []
     for (experiment, seed, corpus), translations in systems.items():
-        references = data / corpus / f"{SPLIT}.target.txt"
+        manifest = data / corpus / "manifest.json"
         path = table.root / table.results / "comparisons" / experiment / f"seed{seed}.json"
         digests = {method: digest(lines) for method, lines in translations.items()}
         if len(translations) < 2 or (path.exists() and read_json(path).get("hypotheses") == digests):
             continue
-        if not references.exists():
-            print(f"not compared: the translations of {experiment}, seed{seed}: {references} does not exist")
+        if not manifest.exists():
+            print(f"not compared: the translations of {experiment}, seed{seed}: {manifest} does not exist")
             continue
-        found = compare_systems(translations, [line for _, line in numbered_lines(references)])
+        prepared = load_manifest(manifest)
+        found = compare_systems(translations, load_pairs(prepared, SPLIT).texts("target"), prepared.scoring)
         write_json(path, {"split": SPLIT} | found)
         written.append(path)
     return written

@@ -284,6 +284,8 @@ def _of_vocabulary(
             links = data / ".." / "alignments" / corpus.name / "train.links"
             if links.exists():
                 rows += translation.alignment_rows(weights, groups[0], prepared, links, "cpu")
+        if prepared:
+            again.add(translation.reference_rows(prepared, ("valid", *texts)), "exact")
         if prepared and texts:
             again.add(_of_translations(texts, prepared, settings), "exact")
     again.add(rows, kind, more)
@@ -295,10 +297,10 @@ def _of_translations(texts: Mapping[str, list[str]], corpus, settings) -> list[d
     rows, decoding = [], Decoding(settings["beam"], settings["length_exponent"])
     for split, lines in texts.items():
         references = load_pairs(corpus, split).texts("target")
-        rows += translation.plain_rows(lines, references, decoding, f"{split}@best")
+        rows += translation.plain_rows(lines, references, corpus, decoding, f"{split}@best")
         if settings.get("f1_buckets"):
             frequencies = translation.target_frequencies(corpus)
-            rows += translation.f1_rows(lines, references, frequencies, settings["f1_buckets"], f"{split}@best")
+            rows += translation.f1_rows(lines, references, frequencies, settings, corpus, f"{split}@best")
     return rows
 
 

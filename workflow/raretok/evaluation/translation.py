@@ -5,7 +5,7 @@ come from `language`, since they are the same for every output matrix.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -80,29 +80,39 @@ def used_rows(translated: Sequence[Sequence[int]], groups: Groups, split: str) -
 
 
 def translation_rows(
-    translated: Sequence[Sequence[int]], pairs, codec, decoding: Decoding, split: str, tokenised: bool
+    translated: Sequence[Sequence[int]], pairs, corpus, codec, decoding: Decoding, split: str, tokenised: bool
 ) -> tuple[list[dict], list[str]]:
     """BLEU, chrF and chrF++ of hypotheses (ids of each sentence) against the targets of `pairs`; and their plain text.
 
     tokenised: also compute the compound-split BLEU of Moses tokens.
     """
     texts, references = [codec.detokenised(ids) for ids in translated], pairs.texts("target")
-    rows = plain_rows(texts, references, decoding, split)
+    rows = plain_rows(texts, references, corpus, decoding, split)
     if tokenised:
         sides = [codec.tokenised(ids) for ids in translated], [codec.words(line) for line in references]
-        score = translation_scores.tokenised_bleu(*([split_compounds(line) for line in lines] for lines in sides))
+        sides = ([split_compounds(line) for line in lines] for lines in sides)
+        score = translation_scores.tokenised_bleu(*sides, corpus.scoring)
         rows.append(_score_row("bleu_tokenised", score, len(texts), decoding, split))
     return rows, texts
 
 
-def plain_rows(texts: Sequence[str], references: Sequence[str], decoding: Decoding, split: str) -> list[dict]:
+def plain_rows(texts: Sequence[str], references: Sequence[str], corpus, decoding: Decoding, split: str) -> list[dict]:
     """BLEU, chrF and chrF++ of plain texts, one reference per sentence."""
-    found = {
-        "bleu": translation_scores.bleu(texts, references),
-        "chrf": translation_scores.chrf(texts, references),
-        "chrf++": translation_scores.chrf(texts, references, word_order=2),
+    scores = {
+        "bleu": translation_scores.bleu(texts, references, corpus.scoring),
+        "chrf": translation_scores.chrf(texts, references, corpus.scoring),
+        "chrf++": translation_scores.chrf(texts, references, corpus.scoring, word_order=2),
     }
-    return [_score_row(name, score, len(texts), decoding, split) for name, score in found.items()]
+    return [_score_row(name, score, len(texts), decoding, split) for name, score in scores.items()]
+
+
+def reference_rows(corpus, splits: Iterable[str]) -> list[dict]:
+    """BLEU of the references against themselves, after preparation; empty if the corpus does not record it."""
+    known = {split: corpus.reference_bleu[split] for split in splits if split in corpus.reference_bleu}
+    return [
+        row("reference_bleu", "", split, score["value"], score["pairs"], score["signature"])
+        for split, score in known.items()
+    ]
 
 
 def _score_row(name: str, score: translation_scores.Score, n: int, decoding: Decoding, split: str) -> dict:
@@ -112,15 +122,21 @@ def _score_row(name: str, score: translation_scores.Score, n: int, decoding: Dec
 
 def target_frequencies(corpus) -> Counter:
     """Number of occurrences of each word in the target side of the training text, read line by line."""
-    return training_frequencies(line for _, line in numbered_lines(side_file(corpus.folder / "train", "target", "txt")))
+    lines = (line for _, line in numbered_lines(side_file(corpus.folder / "train", "target", "txt")))
+    return training_frequencies(lines, corpus.scoring)
 
 
 def f1_rows(
-    hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, buckets: Sequence[int], split: str
+    hypotheses: Sequence[str], references: Sequence[str], frequencies: Counter, settings: Mapping, corpus, split: str
 ) -> list[dict]:
     """F1 of words by training frequency; each row's n is the number of words of references and hypotheses."""
-    fields = {"words": "13a", "case": "mixed", "frequencies": "train.target"}
-    found = word_f1(hypotheses, references, frequencies, buckets)
+    scoring = corpus.scoring
+    fields = {
+        "words": scoring.bleu().tokenizer_signature,
+        "case": "lc" if scoring.lowercase else "mixed",
+        "frequencies": "train.target",
+    }
+    found = word_f1(hypotheses, references, frequencies, settings["f1_buckets"], scoring)
     return [row("word_f1", one.label, split, one.f1, one.given + one.wanted, **fields) for one in found]
 
 

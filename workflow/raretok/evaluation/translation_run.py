@@ -46,6 +46,11 @@ def evaluate_run(
     """
     if settings.get("alignment") and links is None:
         raise UserError("evaluation.alignment is true, but no links are given; add --links PATH (rule align)")
+    if settings.get("tokenised_bleu") and corpus.scoring.bleu().tokenizer_signature != "13a":
+        raise UserError(
+            f"evaluation.tokenised_bleu compares Moses tokens, but the BLEU of corpus {corpus.name} has another "
+            f"tokenizer ({corpus.scoring.bleu().tokenizer_signature}), for words without blanks; leave it out"
+        )
     groups = group_sets(settings, corpus)
     splits = ["test"] + [split for split in corpus.splits if settings.get("domains") and split.startswith(DOMAIN)]
     pairs = {split: load_pairs(corpus, split) for split in (*splits, "valid")}
@@ -54,6 +59,7 @@ def evaluate_run(
     context = model_settings["context"]
     seen = observation_rows(folder / "observations.npz")
     found = of_corpus(corpus, groups)
+    found.rows += translation.reference_rows(corpus, pairs)
     found.rows += translation.observed_rows(seen, corpus.counts)
     found.arrays["source_counts"] = np.asarray(corpus.source_counts, dtype=np.int64)
     found.add(translation.curve_rows(folder / "history.csv", settings.get("alc", ())))
@@ -79,7 +85,7 @@ def evaluate_run(
                 found.add(translation.calibration_rows(scores, corpus.counts, settings["calibration_bins"]))
             frequencies = translation.target_frequencies(corpus) if settings.get("f1_buckets") else Counter()
             for split in splits:
-                rows, texts = translate_split(model, pairs[split], codec, settings, frequencies, groups, device)
+                rows, texts = translate_split(model, pairs[split], corpus, codec, settings, frequencies, groups, device)
                 found.rows, found.hypotheses[split] = found.rows + rows, texts
             if settings.get("alignment"):
                 found.rows += translation.alignment_rows(weights, groups[0], corpus, links, device)
@@ -123,7 +129,7 @@ def kept_rows(
 
 
 def translate_split(
-    model: torch.nn.Module, pairs, codec, settings: Mapping, frequencies: Counter, groups: list, device: str
+    model: torch.nn.Module, pairs, corpus, codec, settings: Mapping, frequencies: Counter, groups: list, device: str
 ) -> tuple[list[dict], list[str]]:
     """Metric rows of the translations of one split by the best checkpoint, and their plain lines.
 
@@ -132,14 +138,16 @@ def translate_split(
     """
     decoding, split = Decoding(settings["beam"], settings["length_exponent"]), f"{pairs.split}@best"
     ids = decode(model, pairs, decoding)
-    rows, texts = translation.translation_rows(ids, pairs, codec, decoding, split, settings.get("tokenised_bleu"))
+    rows, texts = translation.translation_rows(
+        ids, pairs, corpus, codec, decoding, split, settings.get("tokenised_bleu")
+    )
     if settings.get("comet"):
         sides = pairs.texts("source"), texts, pairs.texts("target")
         rows += comet_rows(settings["comet"], *sides, decoding, split, device)
     if settings.get("fit_temperature"):
         rows += translation.used_rows(ids, groups[0], split)
     if settings.get("f1_buckets"):
-        rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings["f1_buckets"], split)
+        rows += translation.f1_rows(texts, pairs.texts("target"), frequencies, settings, corpus, split)
     return rows, texts
 
 

@@ -1,4 +1,4 @@
 """Metrics as pure functions of arrays and tensors.
 
-May import core, data and methods.
+May import core and methods.
 """

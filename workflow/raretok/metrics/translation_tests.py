@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
+
+from raretok.metrics.translation_scores import Scoring
 
 # The split whose translations are compared.
 SPLIT = "test"
-METRICS = {"bleu": BLEU, "chrf": CHRF}
 # sacrebleu's names of the tests, and default numbers of samples.
 TESTS = {"bootstrap": ("bs", 1000), "randomisation": ("ar", 10_000)}
 # sacrebleu reads its seed from the environment.
@@ -46,6 +46,7 @@ def compare(
     first: Sequence[str],
     second: Sequence[str],
     references: Sequence[str],
+    scoring: Scoring,
     tests: Sequence[str] = tuple(TESTS),
     samples: int | None = None,
     seed: int = 12345,
@@ -59,12 +60,12 @@ def compare(
     found = []
     for test in tests:
         kind, usual = TESTS[test]
-        metrics = {name: metric(references=[list(references)]) for name, metric in METRICS.items()}
+        metrics = {"bleu": scoring.bleu([list(references)]), "chrf": scoring.chrf([list(references)])}
         with _seed(seed):
             paired = PairedTest(systems, metrics, references=None, test_type=kind, n_samples=samples or usual)
             signatures, scores = paired()
         # sacrebleu names metrics by variant (chrF2), in the given order.
-        for name, variant in zip(METRICS, signatures, strict=True):
+        for name, variant in zip(metrics, signatures, strict=True):
             results = scores[variant]
             values = [float(one.score) for one in results]
             found.append(
@@ -83,7 +84,11 @@ def compare(
 
 
 def compare_systems(
-    systems: dict[str, Sequence[str]], references: Sequence[str], samples: int | None = None, seed: int = 12345
+    systems: dict[str, Sequence[str]],
+    references: Sequence[str],
+    scoring: Scoring,
+    samples: int | None = None,
+    seed: int = 12345,
 ) -> dict:
     """Each system's translations compared with those of the first, as `raretok compare` writes it.
 
@@ -94,7 +99,7 @@ def compare_systems(
     tests = [
         {"baseline": baseline, "system": label} | asdict(one)
         for label, second in others
-        for one in compare(first, second, references, samples=samples, seed=seed)
+        for one in compare(first, second, references, scoring, samples=samples, seed=seed)
     ]
     return {
         "sentences": len(references),

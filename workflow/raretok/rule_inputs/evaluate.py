@@ -63,10 +63,10 @@ def systems(table: RunTable, wildcards) -> list[str]:
     return [f"{run.method}={table.folder(run)}/hypotheses.json" for run in runs]
 
 
-def reference_texts(table: RunTable, wildcards) -> str:
-    """The reference translations: the target side of the test split."""
+def manifest_to_compare(table: RunTable, wildcards) -> str:
+    """The manifest of the corpus that they translated, which has the references."""
     first, *_ = translating(table, wildcards.experiment, wildcards.seed)
-    return f"{table.results}/data/{first.settings['corpus']['name']}/test.target.txt"
+    return manifest(table, first)
 
 
 # GPT-2; wildcard: repository.

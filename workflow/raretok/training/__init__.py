@@ -1,4 +1,4 @@
 """Training of one run: loop, trainer, tasks, probes, checkpoints.
 
-May import core, machine, data, methods, models, library and experiments.
+May import core, machine, data, methods, models, metrics, library and experiments.
 """

@@ -11,6 +11,7 @@ from raretok.core.special_types import PAD
 from raretok.data.codec import codec_of
 from raretok.data.pairs.pair_batches import PairBatches, collate, in_batches, lengths
 from raretok.data.pairs.prepared_pairs import load_pairs
+from raretok.metrics.translation_scores import Scoring
 from raretok.models.beam_search import translate
 from raretok.training import distributed
 from raretok.training.tasks import Batch, Inputs, Task
@@ -71,7 +72,7 @@ class TranslationTask(Task):
     def derived(self) -> dict:
         """Number of pairs left out, sizes of steps and epochs, and signatures of the validation scores."""
         # sacrebleu has no signature before it has seen references.
-        seen = scored(["a"], ["a"]) if "bleu" in self.validation else {}
+        seen = scored(["a"], ["a"], self.corpus.scoring) if "bleu" in self.validation else {}
         return {
             "dropped_pairs": self.batches.dropped,
             "dropped_validation_pairs": len(self.valid) - len(self.validated),
@@ -102,7 +103,7 @@ class TranslationTask(Task):
         if hypotheses is None:
             return None
         references = self.valid.texts("target")
-        found = scored(hypotheses, [references[i] for i in chosen])
+        found = scored(hypotheses, [references[i] for i in chosen], self.corpus.scoring)
         return result | {split: score for split, (score, _) in found.items()}
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
@@ -150,12 +151,10 @@ def evenly_spaced(items: np.ndarray, number: int) -> np.ndarray:
     return items[np.arange(number) * len(items) // number]
 
 
-def scored(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, tuple[float, str]]:
-    """BLEU and chrF (0 to 100) of detokenised lines, by split of the history, with sacrebleu's default signatures."""
-    from sacrebleu.metrics import BLEU, CHRF
-
-    found = {}
-    for split, metric in (("valid_bleu", BLEU()), ("valid_chrf", CHRF())):
+def scored(hypotheses: Sequence[str], references: Sequence[str], scoring: Scoring) -> dict[str, tuple[float, str]]:
+    """BLEU and chrF (0 to 100) of detokenised lines and their signatures, by split of the history."""
+    scores = {}
+    for split, metric in (("valid_bleu", scoring.bleu()), ("valid_chrf", scoring.chrf())):
         score = metric.corpus_score(list(hypotheses), [list(references)]).score
-        found[split] = score, str(metric.get_signature())
-    return found
+        scores[split] = score, str(metric.get_signature())
+    return scores

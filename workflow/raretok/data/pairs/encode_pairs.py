@@ -20,12 +20,15 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.special_types import SPECIAL
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
+from raretok.data.codec import PairCodec
 from raretok.data.pairs import held_out
 from raretok.data.pairs.pair_folder import SIDES, write_raw, write_split
 from raretok.data.pairs.parallel_text import read_pairs
-from raretok.data.pairs.preparation import Preparation, described, reason_to_drop
+from raretok.data.pairs.preparation import described, preparations_of, reason_to_drop
+from raretok.data.pairs.reference_bleu import reference_bleu
 from raretok.data.text.encode_text import LEARNT_BYTES, count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import published_file, read_published, tokenizer_class
+from raretok.metrics.translation_scores import Scoring
 
 # Number of pairs that are tokenised at a time.
 BATCH = 10_000
@@ -90,6 +93,7 @@ def encode_pairs(
     """
     folder.mkdir(parents=True, exist_ok=True)
     entry = corpus["preparation"]
+    scoring = Scoring.of(corpus["languages"]["target"], entry)
     with contextlib.ExitStack() as stack:
 
         def temporary():
@@ -115,6 +119,7 @@ def encode_pairs(
             ids = {side: np.memmap(stream, np.uint32, "r") for side, stream in of.streams.items()}
             written[split] = write_split(folder / split, ids, final_ids, symbols, of.pairs)
     tokenizer.save(folder)
+    codec = PairCodec(symbols, tokenizer, counts + source_counts > 0, preparations_of(entry, corpus["languages"]))
     manifest = {
         "corpus": name,
         "kind": corpus["kind"],
@@ -125,6 +130,7 @@ def encode_pairs(
         "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
         "types": len(symbols),
         "special": list(range(len(SPECIAL))),
+        "reference_bleu": reference_bleu(folder, written, codec, scoring),
     }
     write_manifest(folder, manifest, symbols, counts=counts, source_counts=source_counts)
 
@@ -135,7 +141,7 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
     With deduplication, a digest of every distinct pair is kept, about 100 bytes each.
     """
     entry, text = corpus["preparation"], Prepared(stream)
-    sides = [Preparation(entry, corpus["languages"][side]) for side in SIDES]
+    sides = preparations_of(entry, corpus["languages"])
     cleans = (
         split == "train" and entry.get("measure", "tokens") == "tokens" and entry.keys() & {"max_length", "max_ratio"}
     )
@@ -149,12 +155,12 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
                     text.dropped["repeated"] += 1
                     continue
                 seen.add(digest)
-            prepared = [side.apply(line) for side, line in zip(sides, pair, strict=True)]
+            prepared = [sides[side].apply(line) for side, line in zip(SIDES, pair, strict=True)]
             reason = None
             if not all(prepared):
                 reason = "empty"  # only non-printing characters
             elif cleans:
-                lengths = (side.length(line) for side, line in zip(sides, prepared, strict=True))
+                lengths = (sides[side].length(line) for side, line in zip(SIDES, prepared, strict=True))
                 reason = reason_to_drop(*lengths, entry)
             if reason:
                 text.dropped[reason] += 1

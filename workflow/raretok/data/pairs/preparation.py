@@ -69,6 +69,11 @@ class Preparation:
         return MosesDetokenizer(lang=self._language)
 
 
+def preparations_of(entry: Mapping, languages: Mapping[str, str]) -> dict[str, Preparation]:
+    """The preparation of each side; languages: code of `source` and `target`."""
+    return {side: Preparation(entry, language) for side, language in languages.items()}
+
+
 def only_printing(line: str) -> str:
     """The line with a blank for each non-printing character, as in Moses' remove-non-printing-char.perl.
 

@@ -9,10 +9,14 @@ from pathlib import Path
 
 from raretok.core.files import copy_file, read_json
 from raretok.core.special_types import SPECIAL
+from raretok.data.codec import PairCodec
 from raretok.data.pairs.pair_folder import SIDES, side_file, write_split
+from raretok.data.pairs.preparation import preparations_of
+from raretok.data.pairs.reference_bleu import reference_bleu
 from raretok.data.prepared_corpus import Corpus, load_manifest
 from raretok.data.text.encode_text import count_final, order_by_frequency, write_manifest
 from raretok.data.tokenizers import load_tokenizer
+from raretok.metrics.translation_scores import Scoring
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,13 +46,19 @@ def reverse_pairs(name: str, forward: Corpus, folder: Path) -> None:
             copy_file(side_file(forward.folder / split, other, "txt"), side_file(folder / split, side, "txt"))
             ids[side] = forward.ids(split, other)
         splits[split] = write_split(folder / split, ids, final_ids, symbols, of["pairs"])
-    load_tokenizer(forward.folder).save(folder)
+    tokenizer = load_tokenizer(forward.folder)
+    tokenizer.save(folder)
+    languages = dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True))
+    counts, source_counts = (count_final(final_ids, counted, len(symbols)) for counted in (own, others))
+    preparation = manifest["preparation"]
+    codec = PairCodec(symbols, tokenizer, counts + source_counts > 0, preparations_of(preparation, languages))
+    scoring = Scoring.of(languages["target"], preparation)
     described = {key: manifest[key] for key in ("kind", "preparation", "tokenizer", "dropped")} | {
         "corpus": name,
-        "languages": dict(zip(SIDES, (manifest["languages"][side] for side in reversed(SIDES)), strict=True)),
+        "languages": languages,
         "splits": splits,
         "types": len(symbols),
         "special": list(range(len(SPECIAL))),
+        "reference_bleu": reference_bleu(folder, splits, codec, scoring),
     }
-    counts, source_counts = (count_final(final_ids, counted, len(symbols)) for counted in (own, others))
     write_manifest(folder, described, symbols, counts=counts, source_counts=source_counts)

@@ -22,6 +22,8 @@ READABLE = 11
 PIXELS = 4 / 3  # of a point
 # Kinds of tables with model outputs.
 EXAMPLES = ("generated", "neighbours")
+# Below this BLEU of the references against themselves, the page gives it beside every BLEU.
+REFERENCE_BLEU, FULL = "reference_bleu", 99.9
 # Pattern of a sacrebleu signature.
 SACREBLEU = r"\bsmooth:|\bnc:"
 
@@ -79,12 +81,30 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
 
 def signatures(definition: Definition, item: str, sources: Sources, runs: list) -> list[str]:
     """The sacrebleu signatures of a table's scores, one per score."""
-    names = {column["metric"] for column in definition.tables[item].get("columns", {}).values()}
+    names = metrics_of(definition.tables[item])
     metrics = sources.results.metrics
     trained = {one.method.experiment for one in runs}
     rows = metrics[metrics["metric"].isin(names) & metrics["experiment"].isin(trained)]
     found = rows[rows["signature"].str.contains(SACREBLEU)]
     return sorted({f"{row.metric}: {row.signature}" for row in found.itertuples()})
+
+
+def metrics_of(entry: dict) -> set[str]:
+    """The metrics in the columns of a table."""
+    return {column["metric"] for column in entry.get("columns", {}).values()}
+
+
+def ceilings(results: Results, experiments: set[str]) -> str:
+    """A sentence on the BLEU of the references themselves where it is below `FULL`; empty if it nowhere is."""
+    metrics = results.metrics
+    rows = metrics[(metrics["metric"] == REFERENCE_BLEU) & metrics["experiment"].isin(experiments)]
+    lost = rows[rows["value"].astype(float) < FULL].sort_values(["experiment", "split"])
+    texts = {(one.experiment, one.split): float(one.value) for one in lost.itertuples()}
+    told = [
+        f"{value:.2f} ({experiment}, {corpus_title(split.removeprefix('domain.'))})"
+        for (experiment, split), value in texts.items()
+    ]
+    return f"Preparation loses characters: the references themselves have a BLEU of {', '.join(told)}." if told else ""
 
 
 def figure(definition: Definition, item: str, sources: Sources) -> dict:
@@ -110,6 +130,7 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
     done, expected = count(runs)
     experiments = {f"{definition.paper}/{run.method.experiment}" for run in runs}
     trained = [one.method.experiment for one in runs if one.trained]
+    has_bleu = folder == "figures" or any("bleu" in name for name in metrics_of(definition.tables[item]))
     own = deviations_of_item(sources.deviations, definition, item)
     return {
         "id": f"{definition.paper}-{item}",
@@ -122,5 +143,6 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
         "done": done,
         "expected": expected,
         "missing": missing(runs),
+        "ceilings": ceilings(sources.results, {run.method.experiment for run in runs}) if has_bleu else "",
         "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
     }
