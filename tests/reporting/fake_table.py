@@ -36,13 +36,20 @@ def definition_of(methods: dict[str, str], comparable: bool = True, **table) -> 
 
 def results_of(folder: Path, scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> Results:
     """Results in which a method has these scores for seeds 1, 2, ...; NaN for a seed that was not run."""
-    return index_results(folder, pd.DataFrame(rows_of(scores, group, experiment), columns=COLUMNS))
+    return results_with(folder, rows_of(scores, group, experiment))
 
 
-def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> list[list]:
+def results_with(folder: Path, rows: list[list]) -> Results:
+    """Results with these rows of metrics.csv."""
+    return index_results(folder, pd.DataFrame(rows, columns=COLUMNS))
+
+
+def rows_of(
+    scores: dict[str, list[float]], group: str = "", experiment: str = "e1", metric: str = "score"
+) -> list[list]:
     """The rows of metrics.csv of those results."""
     return [
-        ["made_up", experiment, name, seed, "score", group, "test@best", value, 1, "made:up", "0" * 16]
+        ["made_up", experiment, name, seed, metric, group, "test@best", value, 1, "made:up", "0" * 16]
         for name, values in scores.items()
         for seed, value in enumerate(values, 1)
     ]

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_results import PUBLISHED, read_csv
-from fake_table import definition_of, results_of, write_published
+from fake_table import definition_of, results_of, results_with, rows_of, write_published
 from scipy import stats
 
 from raretok.__main__ import main
@@ -23,6 +23,7 @@ from raretok.reporting.definition import parse_definition
 from raretok.reporting.page import page_claims, page_words
 from raretok.reporting.results import printed_numbers, read_published, read_results
 from raretok.reporting.statistics.moderated_t import estimate
+from raretok.reporting.tables.cells import metric_cells
 
 ALL = [
     claim
@@ -348,7 +349,8 @@ def test_claims_csv(scale):
     changed = tested[tested["verdict"] != tested["alone"]]
     assert len(changed)
     assert set(changed["verdict"]) == {"inconclusive"}
-    assert changed["note"].str.contains("but not after Holm's correction for 50 tests").all()
+    reasons = "but not after Holm's correction for 50 tests|the verdict depends on the definition"
+    assert changed["note"].str.contains(reasons).all()
     # Temperatures are on a grid, and equal in both seeds.
     minima = table.loc["stop_jostling.f7_8.min"]
     assert (minima["alone"], minima["lower"], minima["p"]) == ("inconclusive", "", "0.5")
@@ -395,3 +397,24 @@ def test_notes_name_missing_methods_and_the_scale(scale, tmp_path):
     assert "not comparable" in row["note"]
     assert rows["stop_jostling.f3.roa14"]["verdict"] == "not run"  # no arrays here
     assert rows["stop_jostling.t5.alpha_lr"]["verdict"] != "not run"
+
+
+def test_a_claim_that_depends_on_a_definition_is_inconclusive(tmp_path):
+    """The second definition has a column of its own, and no printed number."""
+    columns = {"Score": {"metric": "score", "format": ".2f", "other": {"column": "Score, whole", "metric": "other"}}}
+    definition = definition_of({"a": "A", "b": "B"}, columns=columns)
+    claim = {"sentence": "B is higher", "quantity": "table1 | B | Score | against A"}
+    published = write_published(tmp_path, {("A", ""): "1", ("B", ""): "2"}, [claim])
+    rows = rows_of({"a": [1.0, 1.1, 1.05], "b": [2.0, 2.1, 2.2]})
+    for values, verdict in (([2.0, 2.1, 2.2], "reproduced"), ([0.5, 0.51, 0.52], "inconclusive")):
+        others = rows_of({"a": [1.0, 1.1, 1.05], "b": values}, metric="other")
+        results = results_with(tmp_path, rows + others)
+        (found,) = judge_paper(definition, results, published)
+        assert found["verdict"] == verdict
+        assert found["ours"] == "2"
+        says = "the verdict depends on the definition: reproduced by Score, not reproduced by Score, whole"
+        assert (says in found["note"]) == (verdict == "inconclusive")
+    cells = metric_cells(definition, "table1", results, published)
+    assert [cell.column for cell in cells] == ["Score", "Score, whole"] * 2
+    assert [cell.published for cell in cells] == ["1", "", "2", ""]
+    assert cells[3].value == pytest.approx(0.51)

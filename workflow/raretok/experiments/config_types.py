@@ -324,9 +324,18 @@ class Method(TypedDict, total=False):
     corpus: Annotated[Corpus, PARTIAL]
 
 
+class OtherDefinition(TypedDict):
+    """The same quantity by another definition."""
+
+    column: Text
+    metric: str
+
+
 class Column(TypedDict, total=False):
     metric: Required[str]
     format: Required[str]
+    # Another definition of the quantity: a column of its own, and claims must not depend on it.
+    other: OtherDefinition
     # Where it is measured, such as valid@best; default: the first of test, valid and weights.
     split: str
     # Groups of the table for which it is shown; default: all.

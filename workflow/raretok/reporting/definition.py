@@ -122,6 +122,17 @@ class Definition:
         view = self.of(item)
         return [view.methods[name] for name in self.entry(item).get("methods", [])]
 
+    def by_other_definitions(self) -> "Definition":
+        """The definition with tables whose columns have the other definition of their quantity, if they have one."""
+        tables = {}
+        for item, entry in self.tables.items():
+            columns = {
+                column: how | {"metric": how["other"]["metric"]} if "other" in how else how
+                for column, how in entry.get("columns", {}).items()
+            }
+            tables[item] = entry | {"columns": columns} if columns else entry
+        return replace(self, tables=tables)
+
     def within(self, experiment: str) -> "Definition":
         """The definition with every method in one experiment."""
         return replace(self, methods={name: method.within(experiment) for name, method in self.methods.items()})

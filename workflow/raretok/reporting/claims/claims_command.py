@@ -28,7 +28,9 @@ from raretok.reporting.claims.verdicts import (
     HOLDS,
     NOT_JUDGED,
     NOT_RUN,
+    OPEN,
     REFUTED,
+    REPRODUCED,
     UNDECIDED,
     Finding,
     corrected,
@@ -46,6 +48,7 @@ SYNTHETIC = "not judged on synthetic text"
 UNPAIRED = "the paper's rows have different random numbers, so its size is compared with runs of different seeds"
 NOTHING_CLAIMED = "the paper claims no direction"
 SIZE_ALONE = "not judged: it adds a size to {}, and this scale's sizes are not compared with the paper's"
+DEPENDS = "the verdict depends on the definition: {} by {}, {} by {}"
 FAILS_PRINTED = "fails on the printed numbers"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
@@ -80,9 +83,37 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
-    rows = list(evidence.claims.values())
-    found = corrected([finding_of(claim, evidence) for claim in rows], family_size(rows, definition))
-    return refuted_together(list(zip(rows, found, strict=True)))
+    rows, family = list(evidence.claims.values()), family_size(list(evidence.claims.values()), definition)
+    by_first = [finding_of(claim, evidence) for claim in rows]
+    other = replace(evidence, definition=definition.by_other_definitions())
+    twice_defined = [definition_names(claim, definition) for claim in rows]
+    by_other = [
+        finding_of(claim, other) if names else finding
+        for claim, finding, names in zip(rows, by_first, twice_defined, strict=True)
+    ]
+    both = zip(corrected(by_first, family), corrected(by_other, family), twice_defined, strict=True)
+    return refuted_together([(claim, by_both(*found)) for claim, found in zip(rows, both, strict=True)])
+
+
+def definition_names(claim, definition: Definition) -> tuple[str, str] | None:
+    """The column of a claim about tables whose quantity has another definition, and that one's column; else None."""
+    if claim.measured_by != "table" or claim.kind != EXPERIMENT:
+        return None
+    for key in (key for comparison in comparisons(claim.quantity) for key in comparison.keys):
+        how = definition.tables.get(key.table, {}).get("columns", {}).get(key.column, {})
+        if "other" in how:
+            return key.column, how["other"]["column"]
+    return None
+
+
+def by_both(first: Finding, other: Finding, names: tuple[str, str] | None) -> Finding:
+    """The finding by the paper's definition of the quantity, undecided if another definition gives another verdict."""
+    judged = {REPRODUCED, REFUTED, UNDECIDED}
+    if first.verdict == other.verdict or not {first.verdict, other.verdict} <= judged:
+        return first
+    says = DEPENDS.format(first.verdict, names[0], other.verdict, names[1])
+    note = "; ".join(filter(None, [first.note, says]))
+    return replace(first, verdict=UNDECIDED, direction=OPEN, lean=first.lean or first.direction, note=note)
 
 
 def refuted_together(found: list[tuple]) -> list[tuple]:
@@ -159,7 +190,7 @@ def finding_of(claim, evidence: Evidence) -> Finding:
     except Missing as missing:
         return _unmeasured(claim, evidence, missing)
     if claim.kind == MATHEMATICS:
-        kept = finding.verdict == "reproduced"
+        kept = finding.verdict == REPRODUCED
         verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
         return Finding(verdict, verdict, finding.parts, finding.binding, note=finding.note)
     if why := _why_not_judged(claim, evidence):

@@ -36,7 +36,8 @@ ABBREVIATIONS = {
     "MRR": "mean reciprocal rank",
     "Uniq": "distinct predicted tokens",
     "ALC": "area under the learning curve",
-    "I(W)": "isotropy of the output embeddings",
+    "I(W)": "isotropy of the output embeddings, with one sign of each eigenvector as the authors' routine returns it",
+    "I(W), both signs": "the same over both signs of each eigenvector, which is a property of the matrix",
     "Zipfian": "isotropy of the output embeddings weighted by frequency",
     "S(w)": "mean cosine of all embeddings",
 }

@@ -110,9 +110,19 @@ def places_of(entry: dict, columns: dict[str, dict]) -> list[tuple[str, str, dic
     return [
         (group, column, how)
         for group in entry.get("groups") or entry.get("experiments") or [""]
-        for column, how in columns.items()
+        for column, how in with_other_definitions(columns).items()
         if group in how.get("groups", [group])
     ]
+
+
+def with_other_definitions(columns: dict[str, dict]) -> dict[str, dict]:
+    """The columns; each with another definition of its quantity (`other`) is followed by a column of that one."""
+    shown = {}
+    for column, how in columns.items():
+        shown[column] = how
+        if other := how.get("other"):
+            shown[other["column"]] = how | {"metric": other["metric"]}
+    return shown
 
 
 def measured_at(
