@@ -47,7 +47,7 @@ class Family:
 FAMILIES = {
     "stop_jostling": Family(10, 14, 5),  # 40 claims and 10 stated sizes, 14 rows in table 1
     "agg": Family(13, 13, 4),  # 52 claims, 13 language models
-    "agps": Family(5, 5, 4),  # 19 claims, 5 language models
+    "agps": Family(5, 5, 4),  # 18 claims, 5 language models
     "natural_bias": Family(16, 3, 1),  # 16 claims, 3 starts a data set
 }
 

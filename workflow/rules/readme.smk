@@ -9,7 +9,7 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    readme = results/recorded/<scale>/in_readme.md, inserted into README.md; numbers in docs/findings.md
+    readme = results/recorded/<scale>/in_readme.md, inserted into README.md; numbers in docs/findings.md and docs/losses.md
 """
 
 
@@ -38,7 +38,7 @@ rule readme:
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --readme README.md \
-            --findings docs/findings.md \
+            --pages docs/findings.md docs/losses.md \
             --output {output.text:q} \
             &>{log:q}
         """

@@ -11,11 +11,14 @@ from raretok.reporting.csv_rows import write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
-    *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes"),
+    *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes", "same_as"),
 ]
 # Defaults for older records without these keys.
 DEFAULTS = {"processes": 1, "together": 1, "cpu_seconds": 0.0}
+# Numbers of a run that was not trained but copied from one with the same settings.
+NO_TRAINING = {"seconds": 0.0, "cpu_seconds": 0.0, "tokens": 0, "tokens_per_second": 0, "resumes": 0}
 CPU = "CPU"
+RUN = ("experiment", "method", "seed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,21 +33,26 @@ def main(arguments: argparse.Namespace) -> None:
 
 
 def costs(paths: list[Path]) -> pd.DataFrame:
-    """One row per training, sorted: seconds with validation, including time before interruptions.
+    """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    A run that is a copy of another has no row. For runs trained together, seconds are each run's share. cpu_seconds:
+    A run that is a copy of another names it in `same_as` and cost nothing. For runs trained together, seconds are each run's share. cpu_seconds:
     CPU time of one process, 0 if unknown. threads: per process. Peak memory is that of the GPU, or of the process on
     a CPU, and the maximum over processes.
     """
     records = [read_json(path) for path in paths]
-    table = pd.DataFrame([_row(one) for one in records if not is_copy(one["training"])], columns=COLUMNS)
+    table = pd.DataFrame([_row(one) for one in records], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def trained(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of runs that were trained, without copies."""
+    return table[table["same_as"].fillna("") == ""]
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:
     """Summary of one paper's runs, one row per kind of device, in core or GPU hours."""
     shown = []
-    for device, runs in table.groupby("device", sort=True):
+    for device, runs in trained(table).groupby("device", sort=True):
         shown.append(
             {
                 "device": device,
@@ -83,4 +91,7 @@ def _row(record: dict) -> list:
     known = DEFAULTS | {name: run[name] for name in COLUMNS if name in run}
     threads = run["settings"]["training"]["threads"]
     speed = round(run["tokens"] / run["seconds"]) if run["seconds"] else 0
-    return [(known | {"threads": threads, "tokens_per_second": speed})[name] for name in COLUMNS]
+    known |= {"threads": threads, "tokens_per_second": speed, "same_as": ""}
+    if is_copy(run):
+        known |= NO_TRAINING | {"same_as": "/".join(str(run["same_as"].get(name)) for name in RUN)}
+    return [known[name] for name in COLUMNS]

@@ -9,7 +9,7 @@ from raretok.reporting.claims.evidence import of_paper
 from raretok.reporting.claims.quantities import comparisons, of_this_scale
 from raretok.reporting.claims.table_claims import place_of
 from raretok.reporting.claims.truths import Missing
-from raretok.reporting.cost import costs, unit_seconds
+from raretok.reporting.cost import costs, trained, unit_seconds
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.deviations import items_of
 from raretok.reporting.results import Results
@@ -140,7 +140,7 @@ def measured_prices(results: Results, paper: str | None = None) -> Prices:
     named = (results.folder / "runs" / experiment / method / f"seed{seed}" for experiment, method, seed in results.runs)
     paths = sorted(path for folder in named if (path := folder / "metrics.json").exists())
     known = defaultdict(list)
-    table = costs(paths)
+    table = trained(costs(paths))
     for run, on_cpu, seconds in zip(table.to_dict("records"), *unit_seconds(table), strict=True) if paths else ():
         price = Price(seconds / 60, "core" if on_cpu else "GPU")
         known[run["experiment"], run["method"]].append(price)

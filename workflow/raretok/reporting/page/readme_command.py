@@ -1,4 +1,4 @@
-"""The command `readme`: recorded results in the README and in docs/findings.md."""
+"""The command `readme`: recorded results in the README and in pages of docs/."""
 
 import argparse
 import re
@@ -18,15 +18,15 @@ from raretok.reporting.results import Results, read_results
 
 # Markers in the README around the generated part of a scale.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
-# Markers in the findings around the numbers of a claim, by its id and scale.
-CLAIM = r"(<!-- {scale} (\S+) -->).*?(<!-- end -->)"
+# Markers in a page around the numbers of a claim, by scale and id, or around its number of seeds.
+CLAIM = r"(<!-- {scale} (\S+)( seeds)? -->).*?(<!-- end -->)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "the Markdown to write")
     parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale")
-    parser.add_argument("--findings", type=Path, required=True, help="file with markers for claims")
+    parser.add_argument("--pages", type=Path, nargs="+", required=True, help="files with markers for claims")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -36,7 +36,8 @@ def main(arguments: argparse.Namespace) -> None:
     write_text(arguments.output, text)
     claims = read_rows(arguments.results / "claims.csv")
     update_file(arguments.readme, lambda before: insert_section(before, text, definitions[0].scale))
-    update_file(arguments.findings, lambda before: with_claims(before, claims, definitions[0].scale))
+    for page in arguments.pages:
+        update_file(page, lambda before: with_claims(before, claims, definitions[0].scale))
 
 
 def update_file(path: Path, change: Callable[[str], str]) -> None:
@@ -48,16 +49,18 @@ def update_file(path: Path, change: Callable[[str], str]) -> None:
 
 
 def with_claims(text: str, claims: list[dict], scale: str) -> str:
-    """The findings with the numbers of a scale's `claims` inserted between their markers.
+    """A page with the numbers of a scale's `claims` inserted between their markers.
 
     Raises UserError for a marker whose id is not a claim.
     """
-    numbers = {claim["id"]: _after_sentence(claim) for claim in claims}
+    by_id = {claim["id"]: claim for claim in claims}
 
     def replaced(mark: re.Match) -> str:
-        if mark[2] not in numbers:
-            raise UserError(f"the findings name the claim {mark[2]}, which does not exist")
-        return f"{mark[1]}{numbers[mark[2]]}{mark[3]}"
+        begin, name, seeds, end = mark.groups()
+        if name not in by_id:
+            raise UserError(f"a page of docs names the claim {name}, which does not exist")
+        claim = by_id[name]
+        return begin + (f"{claim['seeds']} seeds" if seeds else _after_sentence(claim)) + end
 
     return re.sub(CLAIM.format(scale=scale), replaced, text, flags=re.DOTALL)
 
