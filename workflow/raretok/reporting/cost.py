@@ -35,9 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
 def costs(paths: list[Path]) -> pd.DataFrame:
     """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    A run that is a copy of another names it in `same_as` and cost nothing. For runs trained together, seconds are each run's share. cpu_seconds:
-    CPU time of one process, 0 if unknown. threads: per process. Peak memory is that of the GPU, or of the process on
-    a CPU, and the maximum over processes.
+    A run that is a copy of another names it in `same_as` and cost nothing. For runs trained together, seconds are each
+    run's share. cpu_seconds: CPU time of one process, 0 if unknown. threads: per process. Peak memory is that of the
+    GPU, or of the process on a CPU, and the maximum over processes.
     """
     records = [read_json(path) for path in paths]
     table = pd.DataFrame([_row(one) for one in records], columns=COLUMNS)
