@@ -323,6 +323,8 @@ def of_text(w, data, sets, settings, checkpoint, found):
             values = perplexities(within, ids, sets[:1])
             factors |= {("perplexity_within", label): values[label] for label in sets[0][0]}
             put(found, factors, f"{split}@{checkpoint}")
+        if (checkpoint, metric, split) == ("best", "perplexity_plain", "valid"):
+            put(found, kept_gradient(w, ids[:32768], settings["block"], sets[:1]), "valid@best")
         if (metric, split) == ("perplexity_plain", "test"):
             different = set(predicted.tolist())
             uniq = over_groups(sets, lambda part, different=different: len(different & set(part)))
@@ -348,6 +350,23 @@ def scores(w, ids, block, window, parts):
             (part,) = [part for part in parts if ids[place] in part]
             within[place] = logsumexp(row[part.start : part.stop]) - row[ids[place]]
     return nll, predicted, masses, within
+
+
+def kept_gradient(w, ids, block, sets):
+    """The share of the squared length of softmax - one-hot that its projection on the columns of W has, by group."""
+    text, energies = np.append(END, ids), np.empty((2, len(ids)))
+    columns, _ = np.linalg.qr(w.output.astype(np.float64))
+    for start in range(0, len(ids), block):
+        here = slice(start, min(start + block, len(ids)))
+        slopes = softmax(w.logits(decoder(w, text[here])), axis=1)
+        slopes[np.arange(len(slopes)), ids[here]] -= 1
+        energies[:, here] = (slopes**2).sum(1), ((slopes @ columns) ** 2).sum(1)
+
+    def of(part):
+        inside = (ids >= part.start) & (ids < part.stop)
+        return energies[1, inside].sum() / energies[0, inside].sum() if inside.any() else math.nan
+
+    return {("gradient_kept", group): value for group, value in over_groups(sets, of).items()}
 
 
 def perplexities(nll, ids, sets):

@@ -69,6 +69,7 @@ def test_rows_are_those_of_the_documentation(language_run, prepared):
         "inner_product": ["weights@best", "weights@last"],
     }
     expected |= {(m, g, s) for m, splits in without_total.items() for s in splits for g in GROUPS + index}
+    expected |= {("gradient_kept", group, "valid@best") for group in (*GROUPS, "total")}
     expected |= {(m, g, "test@best") for m in ("group_mass", "perplexity_within") for g in GROUPS}
     for split in ("weights@best", "weights@last"):
         expected |= {("cosine_rare_frequent", "", split), ("mean_cosine", "total", split)}
@@ -126,6 +127,10 @@ def test_arrays_are_those_of_the_documentation(language_run, prepared):
             "vocabulary": (types,),
             "counts": (types,),
             "bounds": (2,),
+            "best.offsets": (13,),
+            "best.offset_perplexities": (13, 4),
+            "best.offset_perplexities_valid": (13, 4),
+            "best.offset_uniq": (13, 4),
             "best.svd": (types, 2),
             "best.pca": (types, 2),
             "last.svd": (types, 2),

@@ -14,7 +14,7 @@ from raretok.evaluation.character_run import fitted_rows, mixed
 from raretok.evaluation.characters import score, score_languages
 from raretok.evaluation.temperature import HIGHEST, LOWEST, fit, temperature_rows
 from raretok.evaluation.text_scores import score as score_text
-from raretok.metrics.group_statistics import Groups, group_perplexities
+from raretok.metrics.group_statistics import Groups, distinct, group_perplexities
 from raretok.metrics.perplexity import TEMPERATURES
 from raretok.models.building import build_model
 
@@ -156,7 +156,10 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     assert sum(read) == 400  # one pass for all temperatures
     corpus.types = 12
     _, plain, _ = language.text_rows(model, corpus, groups, settings, "best", "cpu", temperature=fitted)
-    rows, arrays = language.fitted_rows(fitted, plain, corpus, groups, settings)
+    rows, arrays = (
+        language.fitted_rows(fitted, plain, corpus, groups, settings),
+        language.offset_arrays(plain, corpus, groups[0]),
+    )
     values = {(row["metric"], row["group"], row["split"]): row["value"] for row in rows}
     assert values["fitted_temperature", "", "valid@best"] == fitted == pytest.approx(3, rel=5e-3)
     masses = [values["fitted_group_mass", group, "test@best"] for group in ("freq", "med", "rare")]
@@ -171,8 +174,31 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
     scores = score_text(model, texts["test"], 8, 0, 2, temperature=fitted).tempered
     expected, _ = group_perplexities(scores.nll, texts["test"], groups[0])
     assert arrays["best.offset_perplexities"][4] == pytest.approx(expected, rel=1e-5)
+    valid = score_text(model, texts["valid"], 8, 0, 2, temperature=fitted).tempered
+    expected, _ = group_perplexities(valid.nll, texts["valid"], groups[0])
+    assert arrays["best.offset_perplexities_valid"][4] == pytest.approx(expected, rel=1e-5)
     for split, part in texts.items():
         for group, first, last in (("total", 0, 12), ("freq", 0, 4), ("rare", 8, 12)):
             nll = -np.log(shares[part[(part >= first) & (part < last)]])
             found = values["fitted_perplexity", group, f"{split}@best"]
             assert found == pytest.approx(math.exp(nll.mean()), rel=5e-3)
+
+
+def test_uniq_with_a_constant_is_that_of_a_model_with_this_bias():
+    generator = np.random.default_rng(1)
+    ids = generator.integers(0, 12, 200)
+    corpus = SimpleNamespace(tokens=lambda split: ids, types=12)
+    model = build_model(MODEL | {"output_bias": "zero"}, 12, seed=3)
+    groups, settings = Groups(("freq", "med", "rare"), (4, 8), 12), {"block": 8, "window": 4}
+    for temperature in (1.0, 0.5):
+        _, plain, _ = language.text_rows(model, corpus, [groups], settings, "best", "cpu", temperature=temperature)
+        found = language.offset_arrays(plain, corpus, groups)["best.offset_uniq"]
+        assert found[0].tolist() == distinct(plain["test"].predicted, groups).tolist()
+        for k in (0, 1, 4, 12):
+            with torch.no_grad():
+                model.output_bias[8:] += temperature * language.OFFSETS[k]
+            predicted = score_text(model, ids, 8, 0, 2).predicted
+            with torch.no_grad():
+                model.output_bias.zero_()
+            assert found[k].tolist() == distinct(predicted, groups).tolist()
+        assert found[12].tolist() != found[0].tolist()

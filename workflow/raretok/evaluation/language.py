@@ -4,6 +4,7 @@ Each function returns metric rows as listed in docs/results.md; some also return
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from raretok.data.tokenizers import tokenizer_class
 from raretok.evaluation import generation, measurable
 from raretok.evaluation.metric_rows import row
 from raretok.evaluation.temperature import FITTED, fit, temperature_rows
-from raretok.evaluation.text_scores import Scores, hidden_vectors, limits_of, score, score_positions
+from raretok.evaluation.text_scores import LOGITS, Scores, hidden_vectors, limits_of, score, score_positions
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
 from raretok.metrics.isotropy import EIGENVECTORS, isotropy_readings
+from raretok.metrics.kept_gradient import gradient_energies
 from raretok.metrics.mean_similarity import mean_cosine, mean_cosine_between, mean_inner_product
 from raretok.metrics.neighbours import nearest_to
 from raretok.metrics.projection import plane, relative_singular_values
@@ -66,12 +68,13 @@ def text_rows(
     checkpoint: str,
     device: str,
     known: Scores | None = None,
-    temperature: float | None = None,
+    temperature: float = 1.0,
 ) -> tuple[list[dict], dict[str, Scores], dict[str, np.ndarray]]:
     """Perplexities and Uniq of one checkpoint, plain scores of its texts by split, and arrays of `measurable`.
 
     Windowed perplexity, the validation text and `measurable` are for `best` only. known: plain scores of the test text
-    under the same weights, if they exist. temperature: plain scores are also found at it (`Scores.tempered`).
+    under the same weights, if they exist. temperature: plain scores are also found at it (`Scores.tempered`), with the
+    groups' probabilities for `best`.
     """
     # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]
@@ -94,7 +97,7 @@ def text_rows(
                 device,
                 predict=first,
                 rank=not first,
-                bounds=groups[0].bounds if windowed or (temperature and split == "test") else (),
+                bounds=groups[0].bounds if checkpoint == "best" else (),
                 temperature=None if windowed else temperature,
             )
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
@@ -131,21 +134,41 @@ def fitted_temperature(model: torch.nn.Module, corpus, settings: Mapping, device
 
 def fitted_rows(
     temperature: float, plain: Mapping[str, Scores], corpus, groups: list[Groups], settings: Mapping
-) -> tuple[list[dict], dict[str, np.ndarray]]:
+) -> list[dict]:
     """Perplexities of validation and test text, in plain blocks, at the temperature fitted to the validation text.
 
-    plain: scores of both texts by split, also at this temperature. The arrays are the perplexities of the test text
-    with each of OFFSETS.
+    plain: scores of both texts by split, also at this temperature.
     """
-    rows, arrays = temperature_rows(temperature, min(FIT_TOKENS, len(plain["valid"].nll))), {}
+    rows = temperature_rows(temperature, min(FIT_TOKENS, len(plain["valid"].nll)))
     fields = {"block": settings["block"], "temperature": "fitted", "checkpoint": "best"}
     for split in ("valid", "test"):
         scores, targets = plain[split].tempered, np.asarray(corpus.tokens(split), dtype=np.int64)
+        if split == "valid":
+            scores = replace(scores, groups=None)
         rows += score_rows(FITTED, scores, targets, groups, f"{split}@best", fields)
-        if scores.groups is not None:
-            perplexities = offset_perplexities(scores, targets, groups[0])
-            arrays = {"best.offsets": OFFSETS, "best.offset_perplexities": perplexities}
-    return rows, arrays
+    return rows
+
+
+def offset_arrays(plain: Mapping[str, Scores], corpus, groups: Groups) -> dict[str, np.ndarray]:
+    """Perplexities of both texts and Uniq of the test text with each of OFFSETS, at the plain scores' temperature."""
+    tempered = {split: scores.tempered for split, scores in plain.items()}
+    targets = {split: np.asarray(corpus.tokens(split), dtype=np.int64) for split in plain}
+    return {
+        "best.offsets": OFFSETS,
+        "best.offset_perplexities": offset_perplexities(tempered["test"], targets["test"], groups),
+        "best.offset_perplexities_valid": offset_perplexities(tempered["valid"], targets["valid"], groups),
+        "best.offset_uniq": offset_uniq(tempered["test"], groups),
+    }
+
+
+def offset_uniq(scores: Scores, groups: Groups) -> np.ndarray:
+    """Uniq by group and in total with each of OFFSETS added to the logits of the third group, K x 4."""
+    found = []
+    for offset in OFFSETS:
+        logits = scores.best_logits + np.array([0.0, 0.0, offset])
+        chosen = np.take_along_axis(scores.best, logits.argmax(1)[:, None], axis=1)[:, 0]
+        found.append(distinct(chosen, groups))
+    return np.stack(found)
 
 
 def offset_perplexities(scores: Scores, targets: np.ndarray, groups: Groups) -> np.ndarray:
@@ -157,6 +180,27 @@ def offset_perplexities(scores: Scores, targets: np.ndarray, groups: Groups) -> 
     own = groups.of(targets) == 2
     changed = [scores.nll + np.log1p(np.expm1(offset) * third) - offset * own for offset in OFFSETS]
     return np.stack([group_perplexities(nll, targets, groups)[0] for nll in changed])
+
+
+def kept_gradient_rows(model: torch.nn.Module, corpus, groups: Groups, settings: Mapping, device: str) -> list[dict]:
+    """The share of the gradient of the logits that reaches the hidden vectors, by group of the target.
+
+    Over the first FIT_TOKENS tokens of the validation text, in plain blocks.
+    """
+    ids = np.asarray(corpus.tokens("valid")[:FIT_TOKENS], dtype=np.int64)
+    size, energies = max(1, LOGITS[limits_of(device)] // corpus.types), np.empty((2, len(ids)))
+    with torch.inference_mode():
+        for here, hidden, targets in hidden_vectors(model, ids, settings["block"], 0, END, device):
+            parts = zip(hidden.split(size), targets.split(size), strict=True)
+            found = [gradient_energies(model.logits(part), goal, model.output_weight) for part, goal in parts]
+            energies[:, here] = torch.cat(found, dim=1).cpu().numpy()
+    members = groups.of(ids)
+    whole, kept = (np.bincount(members, weights=part, minlength=3) for part in energies)
+    numbers = np.bincount(members, minlength=3)
+    with np.errstate(invalid="ignore"):
+        shares = np.append(kept, kept.sum()) / np.append(whole, whole.sum())
+    fields = {"block": settings["block"], "checkpoint": "best"}
+    return _four("gradient_kept", groups, "valid@best", shares, np.append(numbers, numbers.sum()), **fields)
 
 
 def score_rows(

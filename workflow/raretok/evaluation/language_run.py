@@ -7,8 +7,9 @@ Cost for N test and M validation tokens, in tokens through the model's blocks an
     output layer    3 N + M, and one per continued token
 
 Both are N less if the last checkpoint is the best. Fitting a temperature adds FIT_TOKENS to the blocks and about twelve
-times as many to the output layer; perplexities at it add N + M softmaxes. The rest is d x d algebra of the output
-matrix, and products of rare types with all types.
+times as many to the output layer; perplexities at it add N + M softmaxes, and probabilities of groups as many. The
+gradient that hidden vectors keep takes FIT_TOKENS of both. The rest is d x d algebra of the output matrix, and products
+of rare types with all types.
 """
 
 from collections.abc import Mapping
@@ -68,7 +69,7 @@ def evaluate_run(
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # If the last checkpoint is the best, which is common, its text is scored already.
         scored = plain["test"] if previous is not None and same_weights(model, previous) else None
-        temperature = None
+        temperature = 1.0
         if checkpoint == "best" and settings.get("fit_temperature"):
             temperature = language.fitted_temperature(model, corpus, settings, device)
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
@@ -79,8 +80,10 @@ def evaluate_run(
             found.measurable |= kept | kept_matrices(model, weights)
             found.rows += language.similarity_rows(weights, corpus, codec, pairs)
             found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
-            if temperature is not None:
-                found.add(language.fitted_rows(temperature, plain, corpus, groups, settings))
+            found.rows += language.kept_gradient_rows(model, corpus, groups[0], settings, device)
+            found.arrays |= language.offset_arrays(plain, corpus, groups[0])
+            if settings.get("fit_temperature"):
+                found.rows += language.fitted_rows(temperature, plain, corpus, groups, settings)
     found.arrays |= measure_snapshots(folder / "snapshots.safetensors", groups[0])
     found.arrays |= observation_rows(folder / "observations.npz")
     return found

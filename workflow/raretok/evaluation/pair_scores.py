@@ -58,7 +58,7 @@ def score_pairs(
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
             goal = torch.from_numpy(wanted[inside]).to(device)
-            nll[:, here], _, ranked, _ = score_positions(
+            nll[:, here], _, ranked, *_ = score_positions(
                 model, hidden, goal, kind, rank=rank, bias=bias, temperatures=(temperature,)
             )
             if rank:

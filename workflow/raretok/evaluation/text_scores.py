@@ -30,13 +30,16 @@ class Scores:
     """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max, rank and groups.
 
     predicted, ranks: int64; ranks from 1, ties share the better rank. groups: log-probability of each of G groups of
-    types at every position, N x G. tempered: scores of the same text with logits divided by a temperature.
+    types at every position, N x G. best, best_logits: the type with the largest logit of each group, and that logit,
+    N x G. tempered: scores of the same text with logits divided by a temperature.
     """
 
     nll: np.ndarray
     predicted: np.ndarray | None
     ranks: np.ndarray | None = None
     groups: np.ndarray | None = None
+    best: np.ndarray | None = None
+    best_logits: np.ndarray | None = None
     tempered: "Scores | None" = None
 
 
@@ -56,26 +59,32 @@ def score(
 
     model: ids (B x T) to hidden vectors, with a method `logits`. end: id of the end of a sentence. predict: also find
     the arg max predictions, a fifth of the output layer's time. rank: also find the targets' ranks, a twentieth.
-    bounds: first ids of all groups of types but the first; with them, also find the groups' log-probabilities.
-    temperature: also score the text at it, from the same logits; groups are then found at it alone, not at 1.
+    bounds: first ids of all groups of types but the first; with them, also find the groups' log-probabilities and, with
+    `predict`, their best types. temperature: also score the text at it, from the same logits; groups are then found at
+    it alone, not at 1.
     Forward pass in float32 on a CPU; the caller sums. 0 <= window < block.
     """
-    temperatures = (1.0,) if temperature is None else (1.0, temperature)
+    temperatures = (1.0,) if temperature in (None, 1.0) else (1.0, temperature)
     nll = np.empty((len(temperatures), len(tokens)))
     predicted = np.empty(len(tokens), dtype=np.int64) if predict else None
     ranks = np.empty(len(tokens), dtype=np.int64) if rank else None
-    groups = np.empty((len(tokens), len(bounds) + 1)) if bounds else None
+    groups, best, best_logits = None, None, None
+    if bounds:
+        groups = np.empty((len(tokens), len(bounds) + 1))
+    if bounds and predict:
+        best, best_logits = np.empty(groups.shape, dtype=np.int64), np.empty(groups.shape)
     with torch.inference_mode():
         for here, hidden, targets in hidden_vectors(model, tokens, block, window, end, device):
             nll[:, here], *others = score_positions(
                 model, hidden, targets, limits_of(device), predict, rank, bounds=bounds, temperatures=temperatures
             )
-            for all_of_them, part in zip((predicted, ranks, groups), others, strict=True):
+            for all_of_them, part in zip((predicted, ranks, groups, best, best_logits), others, strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
     if temperature is None:
-        return Scores(nll[0], predicted, ranks, groups)
-    return Scores(nll[0], predicted, ranks, tempered=Scores(nll[1], None, groups=groups))
+        return Scores(nll[0], predicted, ranks, groups, best, best_logits)
+    tempered = Scores(nll[-1], None, groups=groups, best=best, best_logits=best_logits)
+    return Scores(nll[0], predicted, ranks, tempered=tempered)
 
 
 def hidden_vectors(
@@ -130,14 +139,15 @@ def score_positions(
     bias: torch.Tensor | None = None,
     bounds: tuple[int, ...] = (),
     temperatures: tuple[float, ...] = (1.0,),
-) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None, np.ndarray | None]:
-    """Statistics of N x d hidden vectors without N x V logits in memory: likelihoods, arg maxima, ranks, groups.
+) -> tuple[np.ndarray | None, ...]:
+    """Statistics of N x d hidden vectors without N x V logits in memory.
 
+    Likelihoods, arg maxima, ranks, log-probabilities of groups, best type of each group and its logit (`Scores`).
     Negative log-likelihoods are float64, one row of N per temperature and, with an output bias, a last one without it.
-    Groups are those at the last temperature. Of N x V, three chunks of `LOGITS` are in memory at most.
+    Groups and best logits are those at the last temperature. Of N x V, three chunks of `LOGITS` are in memory at most.
     """
     size = max(1, LOGITS[kind] // len(model.output_weight))
-    losses, predicted, ranks, groups = [], [], [], []
+    losses, predicted, ranks, groups, best, best_logits = [], [], [], [], [], []
     for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
         logits = model.logits(part).float()
         rows = []
@@ -150,12 +160,18 @@ def score_positions(
         if predict:
             predicted.append(logits.argmax(1))
         if bounds:
-            sums = [types.logsumexp(dim=1) for types in tempered.tensor_split(bounds, dim=1)]
+            parts = tempered.tensor_split(bounds, dim=1)
+            sums = [types.logsumexp(dim=1) for types in parts]
             groups.append(torch.stack(sums, dim=1).log_softmax(dim=1))
+        if bounds and predict:
+            found = [types.max(dim=1) for types in parts]
+            best.append(torch.stack([first + one.indices for first, one in zip((0, *bounds), found, strict=True)], 1))
+            best_logits.append(torch.stack([one.values for one in found], dim=1))
         if rank:
             # Overwrites the logits.
             ranks.append(quick_ranks(logits, goal, losses[-1][0]))
-    others = (torch.cat(one).cpu().numpy() if one else None for one in (predicted, ranks, groups))
+    lists = (predicted, ranks, groups, best, best_logits)
+    others = (torch.cat(each).cpu().numpy() if each else None for each in lists)
     return torch.cat(losses, dim=1).double().cpu().numpy(), *others
 
 
