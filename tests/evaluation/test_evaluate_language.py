@@ -191,6 +191,7 @@ def test_kept_tokens_and_words_are_remeasured(language_run, prepared, monkeypatc
     # A plain pass over the test text is kept as its predictions alone, continuations and probabilities of groups need
     # the model, and rounding turns signs of chance.
     needed = {(name, "test@best") for name in ("perplexity_plain", "generated_uniq", "group_mass", "perplexity_within")}
+    needed |= {("gradient_kept", "valid@best")}
     assert everything - again == needed | {(metric, "weights@best") for metric in OF_CHANCE}
     rows = measured(language_run)
     for change in changes:

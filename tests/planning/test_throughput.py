@@ -7,7 +7,10 @@ import yaml
 
 from raretok.core.errors import UserError
 from raretok.core.files import read_json, write_json
-from raretok.experiments.run_size import Size
+from raretok.experiments.run_size import Size, Training
+from raretok.machine import processor
+from raretok.planning import throughput
+from raretok.planning.local_device import load_local
 from raretok.planning.throughput import CPU, find, load, rows_of
 
 ROOT = Path(__file__).parents[2]
@@ -45,6 +48,23 @@ def test_estimates_scale_the_nearest_row(tmp_path):
     assert machines["big"].seconds(Size(**SMALL), 1000) == 0.5
     # The memory of the nearest row is not known, so the other one counts.
     assert machines["big"].gib(Size(**SMALL), 1000) == pytest.approx(2**-6 + 2 / 4)
+
+
+def test_bfloat16_takes_longer_where_the_machine_lacks_it(tmp_path, monkeypatch):
+    rows = [row(SMALL, machine=CPU), row(LARGE, machine=CPU, precision="float32", seconds=9.0)]
+    root = project(tmp_path, rows, cpu=BIG | {"float32": 3.0})
+    settings = {name: {"training": {"precision": name}} for name in ("float32", "bfloat16")} | {"": {"training": {}}}
+    for flags, factor, precision in (("fpu avx512_bf16", 1.0, "bfloat16"), ("fpu avx2", 3.0, "float32")):
+        (tmp_path / "cpuinfo").write_text(f"model name\t: A 1\nflags\t: {flags}\n")
+        monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
+        machine = load_local(root)[CPU]
+        assert machine.precision == precision
+        assert [machine.slowdown(one) for one in settings.values()] == [1.0, factor, 1.0]
+        # A row that was measured in float32 needs no factor.
+        for shape, seconds in ((SMALL, factor), (LARGE, 9.0)):
+            monkeypatch.setattr(throughput, "size_of", lambda _, shape=shape: Size(**shape))
+            monkeypatch.setattr(throughput, "training_of", lambda _: Training(steps=2, passes=1, tokens=1000))
+            assert machine.training_seconds(settings["bfloat16"]) == pytest.approx(2 * seconds)
 
 
 def test_rows_of_the_cpu_equal_recorded_runs(machines):

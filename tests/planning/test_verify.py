@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 
 from raretok.__main__ import main
+from raretok.machine import processor
 from raretok.planning import verify
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,44 @@ def test_a_claim_about_a_figure_reads_the_new_arrays(root, trained, capsys):
     printed = capsys.readouterr().out
     assert len(trained.targets) == 2
     assert "seed 40: " in printed
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float32"])
+def test_a_comparison_across_precisions_is_named(root, trained, capsys, precision, monkeypatch):
+    def change(folder):
+        path = folder / "metrics.json"
+        content = json.loads(path.read_text())
+        content["training"] |= {"seed": int(folder.name.removeprefix("seed")), "precision": precision}
+        path.write_text(json.dumps(content))
+
+    trained.change = change
+    claim = next(claim for claim in language_claims() if claim.startswith("agg."))
+    assert main(["verify", claim, "--root", str(root), "--seed", "40"]) == 0
+    printed = capsys.readouterr().out
+    assert "Recorded in bfloat16 on AMD EPYC, 1 thread(s)." in printed
+    assert f"new runs: {precision} on AMD EPYC, 1 thread(s); recorded: bfloat16 on AMD EPYC" in printed
+    assert ("compares across precisions" in printed) == (precision == "float32")
+
+
+def test_a_processor_without_bfloat16_is_named_with_its_price(root, monkeypatch, capsys, tmp_path):
+    claim = next(claim for claim in language_claims() if claim.startswith("agg."))
+    minutes = []
+    for flags in ("avx512_bf16", "avx2"):
+        (tmp_path / "cpuinfo").write_text(f"model name\t: A 1\ncpu family\t: 2\nmodel\t: 3\nflags\t: {flags}\n")
+        monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
+        assert main(["verify", claim, "--root", str(root), "--seed", "40", "--dry-run"]) == 0
+        printed = capsys.readouterr().out
+        lacks = "This processor, A 1 (family 2, model 3), lacks bfloat16: its CPU would train in float32" in printed
+        assert lacks == (flags == "avx2")
+        minutes.append(int(re.search(r"(\d+) core-minute", printed)[1]))
+    assert minutes[1] == pytest.approx(3 * minutes[0], abs=3)
+
+
+def language_claims():
+    """Decided claims of the recorded scale."""
+    recorded = pd.read_csv(ROOT / "results/recorded/small/claims.csv", dtype=str, keep_default_na=False)
+    decided = recorded[recorded["verdict"].str.contains("reproduced|holds|fails")]
+    return [row["id"] for _, row in decided.iterrows() if row["measured_by"] == "table"]
 
 
 def test_a_dry_run_prints_runs_and_cost(root, monkeypatch, capsys):

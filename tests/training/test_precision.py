@@ -7,6 +7,7 @@ from tests.training.test_every_method import FIRST, TABLE, tiny
 from raretok.core.files import read_json
 from raretok.data.prepared_corpus import load_manifest
 from raretok.machine import device
+from raretok.machine.processor import processor_name
 from raretok.training import trainer
 from raretok.training.loop import Options, train
 from raretok.training.trainer import Trainer, usable_precision
@@ -44,7 +45,16 @@ def test_a_cpu_without_bfloat16_trains_in_float32_and_says_so(flags, expected, t
 def test_the_record_has_the_precision(tmp_path, language_manifest, make_language_run, no_signals, can, precision):
     run = make_language_run(training={"steps": 20, "precision": precision}, method={})
     train(run, load_manifest(language_manifest), tmp_path / "run", tmp_path / "state", Options())
-    assert read_json(tmp_path / "run" / "training.json")["precision"] == precision
+    record = read_json(tmp_path / "run" / "training.json")
+    assert record["precision"] == precision
+    assert record["processor"] == processor_name()
+
+
+def test_the_processor_has_its_numbers(tmp_path):
+    lines = ["processor : 0", "model : 207", "model name : Intel(R) Xeon(R)", "cpu family : 6", "", "model : 1"]
+    (tmp_path / "cpuinfo").write_text("\n".join(lines).replace(" : ", "\t: "))
+    assert processor_name(tmp_path / "cpuinfo") == "Intel(R) Xeon(R) (family 6, model 207)"
+    assert processor_name(tmp_path / "none")
 
 
 @pytest.mark.parametrize("method", FIRST)

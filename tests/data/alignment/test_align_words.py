@@ -77,6 +77,14 @@ def test_numpy_finds_the_translations(dictionary, no_programs):
     assert list(folder.glob("out/.align*")) == []
 
 
+def test_a_byte_order_mark_is_no_token(dictionary, no_programs):
+    folder, _ = dictionary
+    links = align(folder).read_bytes()
+    for side in ("source", "target"):
+        (folder / side).write_bytes(b"\xef\xbb\xbf" + (folder / side).read_bytes())
+    assert align(folder).read_bytes() == links
+
+
 def test_links_are_the_same_bytes_every_time(dictionary, no_programs, monkeypatch):
     folder, _ = dictionary
     first = align(folder).read_bytes()
@@ -138,7 +146,7 @@ def test_a_program_that_fails_says_why(programs, tmp_path, script, message):
     [
         (b"a b\n", b"x\ny\n", "source has 1 lines, fewer than"),
         (b"a\nb\nc\n", b"x\ny\n", "target has 2 lines, fewer than"),
-        (b"a\n\n", b"x\ny\n", "source, line 2, begins with no token"),
+        (b"a\n\n", b"x\ny\n", "source, line 2, begins with no token; take the pair out of both texts"),
         (b"a\nb\n", b"x\n\xff\n", "target is not UTF-8: .* in line 2"),
         (b"", b"", "source is empty; get it again"),
         (None, b"x\n", "source does not exist"),
@@ -163,7 +171,7 @@ def test_programs_that_are_not_there_are_one_sentence(dictionary, no_programs):
 @pytest.mark.parametrize("lines", [50_000, 2])
 def test_links_come_back_as_they_were(tmp_path, monkeypatch, lines):
     monkeypatch.setattr("raretok.data.alignment.links.LINES", lines)
-    (tmp_path / "links").write_text("0-0 2-1\n\n3-14\n")
+    (tmp_path / "links").write_text("\ufeff0-0 2-1\n\n3-14\n", encoding="utf-8")
     assert list(read_links(tmp_path / "links")) == [[(0, 0), (2, 1)], [], [(3, 14)]]
     pairs, places = (np.concatenate(parts) for parts in zip(*link_arrays(tmp_path / "links"), strict=True))
     assert pairs.tolist() == [0, 0, 2]

@@ -37,6 +37,13 @@ def test_tokens_decode_to_the_text(prepared):
     assert corpus.counts.tolist() == [train.count(symbol) for symbol in corpus.symbols]
 
 
+def test_byte_order_marks_are_no_symbols(prepared, tmp_path):
+    (tmp_path / "marked").write_bytes(("\ufeff" + TEXT.replace("\n", "\n\ufeff")).encode())
+    prepare("tiny", ENTRY, tmp_path / "marked", tmp_path / "again")
+    corpora = [load_manifest(folder / "manifest.json") for folder in (prepared, tmp_path / "again")]
+    assert corpora[0].sha256 == corpora[1].sha256
+
+
 @pytest.mark.parametrize(("types", "dtype"), [(65, "u1"), (128, "u1"), (129, "u2")])
 def test_ids_of_both_languages_fit_the_stored_type(tmp_path, types, dtype):
     (tmp_path / "text").write_text("".join(map(chr, range(0x100, 0x100 + types))) * 3)

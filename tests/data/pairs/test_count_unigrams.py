@@ -57,6 +57,10 @@ def test_counts_do_not_depend_on_batches_or_format(corpus, tmp_path, monkeypatch
     (tmp_path / "a.txt").write_text("The dog.\n\nSome cats.\nThe dog.\n")
     whole = count_shard(codec, corpus.types, tmp_path / "a.json")
     assert whole[2] == 3
+    # A byte order mark and a line without pieces count nothing.
+    marked = '\ufeff{"text": "\\ufeffThe dog.\\n\\u200b\\nSome cats."}\n{"text": "The dog."}\n'
+    (tmp_path / "marked.json").write_text(marked, encoding="utf-8")
+    assert np.array_equal(whole, count_shard(codec, corpus.types, tmp_path / "marked.json"))
     assert np.array_equal(whole, count_shard(codec, corpus.types, tmp_path / "a.txt"))
     monkeypatch.setattr(module, "BATCH", 1)
     assert np.array_equal(whole, count_shard(codec, corpus.types, tmp_path / "a.json"))

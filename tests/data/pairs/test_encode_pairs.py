@@ -8,6 +8,7 @@ import pytest
 from raretok.__main__ import main
 from raretok.core.errors import UserError
 from raretok.core.special_types import END
+from raretok.data.alignment.align_command import align
 from raretok.data.catalogue import PairFiles
 from raretok.data.codec import codec_of
 from raretok.data.pairs import encode_pairs as module
@@ -107,6 +108,51 @@ def test_valid_and_test_stay_whole_and_train_is_cleaned(tmp_path, texts, measure
     assert max(map(max, lengths)) == 9
     assert load_pairs(clean, "test").texts("target") == load_pairs(whole, "test").texts("target")
     assert len(load_pairs(clean, "domain.second")) == 28
+
+
+@pytest.mark.parametrize("line", ["\u200b", "\ufeff", "\u2581", "\u200b \u2581"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_line_without_pieces_is_empty(tmp_path, texts, line, side):
+    pair = ("Dor kel.", line) if side else (line, "Dor kel.")
+    for name, text in zip(("s", "t"), pair, strict=True):
+        (tmp_path / name).write_text(f"Dor.\n{text}\n", encoding="utf-8")
+    more = [PairFiles(tmp_path / "s", tmp_path / "t")]
+    files = texts | {"train": texts["train"] + more, "test": texts["test"] + more}
+    corpus = prepared(tmp_path, files, entry(preparation=PLAIN | {"empty": "drop"}))
+    assert manifest_of(corpus)["dropped"] == {"empty": 1, "empty in test": 1}
+    assert [len(load_pairs(corpus, split)) for split in ("train", "test")] == [301, 31]
+    sides = [corpus.folder / f"train.{name}.tok.txt" for name in ("source", "target")]
+    align(*sides, tmp_path / "links", tmp_path / "links.json", "numpy", "intersect")
+    message = r"s, line 2, or its partner, .*t, line 2, is empty after the tokenizer: .*set preparation.empty to drop"
+    with pytest.raises(UserError, match=message):
+        prepared(tmp_path, files, entry(preparation=PLAIN | {"empty": "error"}), "strict")
+
+
+def test_a_line_that_preparation_empties_obeys_the_same_rule(tmp_path, texts):
+    (tmp_path / "s").write_text("Dor.\n\u200b\n", encoding="utf-8")
+    (tmp_path / "t").write_text("Dor.\nKel.\n", encoding="utf-8")
+    files = texts | {"test": [PairFiles(tmp_path / "s", tmp_path / "t")]}
+    with pytest.raises(UserError, match=r"s, line 2, .* is empty after preparation: .*set preparation.empty to drop"):
+        prepared(tmp_path, files, entry(MERGES, MOSES))
+    corpus = prepared(tmp_path, files, entry(MERGES, MOSES | {"empty": "drop"}))
+    assert manifest_of(corpus)["dropped"] == {"empty in test": 1}
+
+
+@pytest.mark.parametrize("tokenizer", [PIECES, MERGES])
+def test_byte_order_marks_are_in_no_type_and_no_reference(tmp_path, texts, tokenizer):
+    """Also where files were joined: the mark of the second one is inside."""
+    files = dict(texts)
+    for split in ("train", "test"):
+        marked = []
+        for side in ("source", "target"):
+            lines = getattr(texts[split][0], side).read_text(encoding="utf-8").splitlines()
+            marked.append(tmp_path / f"{split}.{side}")
+            marked[-1].write_text("".join(f"\ufeff{line}\n" for line in lines), encoding="utf-8")
+        files[split] = [PairFiles(*marked)]
+    one, other = prepared(tmp_path, texts, entry(tokenizer)), prepared(tmp_path, files, entry(tokenizer), "marked")
+    assert manifest_of(one)["splits"] == manifest_of(other)["splits"]
+    assert one.symbols == other.symbols
+    assert load_pairs(other, "test").texts("target") == load_pairs(one, "test").texts("target")
 
 
 def test_pairs_are_held_out_and_never_in_two_splits(tmp_path, texts):

@@ -1,7 +1,9 @@
 """Parallel texts in every format, and errors that name file and line."""
 
 import gzip
+import os
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +43,77 @@ def test_sgm_and_xml_are_read_by_segment(write):
     source = write("a.sgm", '<srcset>\n<doc>\n<hl>\n<seg id="1">Eins</seg>\n</hl>\n<seg id="2"> Zwei </seg>\n</doc>')
     target = write("a.en.xml", '<seg id="1"> One </seg>\n<seg id="2">Two</seg>\n<url>x</url>\n')
     assert pairs(source, target) == [("Eins", "One"), ("Zwei", "Two")]
+
+
+def test_segments_may_span_lines_and_share_one(write):
+    german = ["Eins und mehr.", "Zwei.", "Drei."]
+    english = ["One and more.", "Two lines.", "Three."]
+    expected = list(zip(german, english, strict=True))
+    source = '<doc>\n<seg id="1">Eins\nund  mehr.</seg>\n<SEG ID="2">Zwei.</SEG> <seg id="3">\nDrei.</seg>'
+    target = '<doc><p><seg id="1">One and more.</seg></p><seg id="2">Two\n lines.</seg><seg id="3">Three.</seg></doc>'
+    assert pairs(write("a.sgm", source), write("b.sgm", target)) == expected
+    whole = "".join(f"<seg id='{number}'>{text}</seg>" for number, text in enumerate(german, 1))
+    assert pairs(write("c.xml", f"<?xml version='1.0'?><mteval>{whole}</mteval>"), write("b.xml", target)) == expected
+
+
+def test_markup_is_parsed(write):
+    # A comment, CDATA, a tag inside a segment, a bare ampersand, one that HTML would read as a sign, and a bare <.
+    source = write("a.sgm", '<!-- <seg id="0">no</seg> --><seg id="1"><![CDATA[a & b]]></seg>\n<seg id="2">1 < 2</seg>')
+    target = write("b.sgm", '<seg id="1">a <i>bold</i> x</seg><seg id="2">R&D at x?a&copy=1 &#252;</seg>')
+    assert pairs(source, target) == [("a & b", "a bold x"), ("1 < 2", "R&D at x?a&copy=1 ü")]
+    # An empty segment keeps its place.
+    dropped = Counter()
+    source = write("a.sgm", '<seg id="1"/><seg id="2">Zwei</seg>')
+    assert pairs(source, target, "drop", dropped) == [("Zwei", "R&D at x?a&copy=1 ü")]
+    assert dropped == {"empty": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            '<doc docid="x"><seg id="1">a</seg>\n<seg id="3">b</seg></doc>',
+            "a.sgm, line 2 is segment 3 of document x, but its partner, .*b.sgm, line 3, is segment 2 of document x",
+        ),
+        (
+            '<doc docid="y"><seg id="1">a</seg><seg id="2">b</seg></doc>',
+            "a.sgm, line 1 is segment 1 of document y, but its partner, .* is segment 1 of document x",
+        ),
+        ('<doc docid="x"><seg id="1">a</seg></doc>', "a.sgm has 1 lines, but .*b.sgm has 2"),
+        ('<doc docid="x"><seg id="1">a\n<seg id="2">b</seg></doc>', "line 1: segment 1 of document x has no end"),
+        ('<doc docid="x"><seg id="1">a</seg>\n<seg id="2">b</doc>', "line 2: segment 2 of document x has no end"),
+        ('<seg id="1">a</seg>\n<seg id="2">b', "a.sgm, line 2: segment 2 has no end"),
+        ("no markup\n", "a.sgm has 0 lines"),
+    ],
+)
+def test_segments_that_do_not_match_are_refused(write, source, message):
+    target = write("b.sgm", '\n<doc docid="x"><seg id="1">x</seg>\n<seg id="2">y</seg></doc>\n')
+    with pytest.raises(UserError, match=message):
+        pairs(write("a.sgm", source), target)
+
+
+def test_the_real_test_set_in_sgml_is_the_plain_one():
+    if "RARETOK_MIRROR" not in os.environ:
+        pytest.skip("RARETOK_MIRROR names no data mirror")
+    folder = Path(os.environ["RARETOK_MIRROR"]) / "wmt14" / "test-full"
+    for one, other in (("src.de", "ref.en"), ("src.en", "ref.de")):
+        marked = pairs(*(folder / f"newstest2014-deen-{side}.sgm" for side in (one, other)))
+        plain = pairs(*(folder / f"newstest2014.full.{side[-2:]}" for side in (one, other)))
+        assert marked == plain
+        assert len(plain) == 3003
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.de", "\ufeffEins\n"),
+        ("train.tags.de-en.de", "\ufeff<url>u</url>\n<title>Eins</title>\n"),
+        ("a.sgm", '\ufeff<seg id="1">Eins</seg>\n'),
+        ("a.xml", '<seg id="1">&#xFEFF;Eins</seg>\n'),
+    ],
+)
+def test_a_byte_order_mark_is_no_text(write, name, content):
+    assert pairs(write(name, content), write("a.en.gz", gzip.compress("\ufeffOne\n".encode()))) == [("Eins", "One")]
 
 
 def test_title_and_description_of_talks_are_kept(write):

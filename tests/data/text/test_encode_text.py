@@ -53,6 +53,14 @@ def test_words_by_frequency_and_counts_of_a_plain_counter(tmp_path, texts):
     assert words == ["the", "<unk>", "sat", ",", "</s>", "</s>", "on", "the", "mat", "</s>"]
 
 
+@pytest.mark.parametrize("entry", [WORDS, BPE])
+def test_byte_order_marks_are_in_no_type(tmp_path, texts, entry):
+    plain = prepared(tmp_path, texts, entry)
+    for path in texts.values():
+        path.write_text("\ufeff" + path.read_text().replace("\n the", "\n\ufeffthe"), encoding="utf-8")
+    assert prepared(tmp_path, texts, entry, "marked").symbols == plain.symbols
+
+
 def test_words_beyond_the_vocabulary_are_unknown(tmp_path, texts):
     everything = prepared(tmp_path, texts)
     corpus = prepared(tmp_path, texts, {**WORDS, "tokenizer": {"name": "words", "types": 8}}, "few")

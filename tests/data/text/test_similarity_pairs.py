@@ -23,6 +23,7 @@ REAL = {
         ("sun sunlight 50.000000\n", PAIRS[:1]),  # MEN
         ("Word 1\tWord 2\tHuman (mean)\r\nsun\tsunlight\t50\r\nnew york\ttiger\t6.77\r\n", PAIRS),  # WS353
         ("sun \t sunlight\t50\n", PAIRS[:1]),  # RG65
+        ("\ufeffsun sunlight 50\n", PAIRS[:1]),  # a byte order mark
         ("sun\tsunlight\t50\t1\t2\t3\nnew york\ttiger\t6.77\t9", PAIRS),  # RW
     ],
 )

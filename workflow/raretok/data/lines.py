@@ -1,6 +1,7 @@
 """Lines of text files, one at a time or in batches; errors name file and line."""
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,10 +11,20 @@ from raretok.core.errors import UserError
 DAMAGED = (gzip.BadGzipFile, EOFError, zlib.error)
 # A line is in memory as a whole.
 LONGEST_LINE = 2**24
+# At the start of a file, and of a line where files were joined. Inside a line, as in WikiText-2, U+FEFF is a blank
+# without width.
+BYTE_ORDER_MARKS = re.compile("^\ufeff+", re.MULTILINE)
 
 
-def numbered_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[int, str]]:
+def without_marks(text: str) -> str:
+    """The text without byte order marks."""
+    return BYTE_ORDER_MARKS.sub("", text)
+
+
+def numbered_lines(path: Path, longest: int = LONGEST_LINE, joined_marks: bool = False) -> Iterator[tuple[int, str]]:
     """Lines of a file (`.gz`: compressed), numbered from 1, without line ends; only line feeds end a line.
+
+    Byte order marks are removed; with joined_marks only that of the first line.
 
     Raises UserError if it is missing, empty, damaged or not UTF-8, or has a line longer than `longest` bytes.
     """
@@ -24,7 +35,8 @@ def numbered_lines(path: Path, longest: int = LONGEST_LINE) -> Iterator[tuple[in
                 number += 1
                 if len(line) == longest and not line.endswith(b"\n"):
                     raise UserError(f"{path}, line {number} is longer than {longest // 2**20} MB; break it into lines")
-                yield number, line.decode("utf-8").rstrip("\r\n")
+                text = line.decode("utf-8").rstrip("\r\n")
+                yield number, text if joined_marks and number > 1 else without_marks(text)
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; download or synthesise it first") from error
     except UnicodeDecodeError as error:

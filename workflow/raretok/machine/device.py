@@ -14,10 +14,8 @@ from raretok import __version__
 from raretok.core.errors import UserError
 from raretok.machine import processes
 from raretok.machine.gpu_locks import take_places
+from raretok.machine.processor import CPUINFO, cpu_entry, has_bfloat16_products
 
-CPUINFO = Path("/proc/cpuinfo")
-# Linux's names of the CPU instructions for bfloat16 products: AVX512-BF16 and AMX.
-BFLOAT16_FLAGS = {"avx512_bf16", "amx_bf16"}
 # Parameters of glibc's `mallopt` (malloc.h), and the maximum of the first.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGEST_BLOCK = -1, -3, 32 * 2**20
 
@@ -72,7 +70,7 @@ def has_bfloat16(device: str) -> bool:
     """Whether `cpu` or `cuda` multiplies faster in bfloat16 than in float32."""
     if device == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
-    return not BFLOAT16_FLAGS.isdisjoint(_cpuinfo("flags").split())
+    return has_bfloat16_products(CPUINFO)
 
 
 def keep_freed_memory() -> None:
@@ -96,7 +94,7 @@ def describe_device(device: str) -> str:
     """Description of the device for the record of a run."""
     if device == "cuda":
         return torch.cuda.get_device_name()
-    return f"CPU, {_cpuinfo('model name') or platform.machine()}, {torch.get_num_threads()} thread(s)"
+    return f"CPU, {cpu_entry('model name') or platform.machine()}, {torch.get_num_threads()} thread(s)"
 
 
 def peak_memory_gib(device: str) -> float:
@@ -122,12 +120,6 @@ def source_commit() -> str:
         return commit + ("+" if _git(package, "status", "--porcelain", "--", ".") else "")
     except (OSError, subprocess.CalledProcessError):
         return ""
-
-
-def _cpuinfo(key: str) -> str:
-    """The value of `key` for the first core in Linux's /proc/cpuinfo; empty on other systems."""
-    lines = CPUINFO.read_text().splitlines() if CPUINFO.exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith(key)), "")
 
 
 def _git(folder: Path, *arguments: str) -> str:

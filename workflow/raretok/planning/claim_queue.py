@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raretok.core.errors import UserError
@@ -55,12 +55,19 @@ def results_folder(table: RunTable, named: Path | None) -> Path:
 
 
 def prices_of(table: RunTable, results: Results, machine: Machine) -> Prices:
-    """Prices of runs: as recorded, else as `plan` estimates them for `machine`, on one core."""
+    """Prices of runs: as recorded, else as `plan` estimates them for `machine`, on one core.
+
+    Recorded core times in bfloat16 are corrected for a machine without it.
+    """
     measured = measured_prices(results)
+    slower = {(run.experiment, run.method): machine.slowdown(run.settings) for run in table.runs.values()}
     estimated = {(cost.run.experiment, cost.run.method): Price(cost.seconds(machine) / 60) for cost in costs_of(table)}
 
     def price(experiment: str, method: str) -> Price | None:
-        return measured(experiment, method) or estimated.get((experiment, method))
+        known = measured(experiment, method)
+        if known and known.unit == Price.unit:
+            known = replace(known, minutes=known.minutes * slower.get((experiment, method), 1.0))
+        return known or estimated.get((experiment, method))
 
     return price
 

@@ -29,9 +29,7 @@ class RunCost:
 
     def seconds(self, machine: Machine) -> float:
         """Training time in seconds; on GPUs without validation."""
-        training = training_of(self.run.settings)
-        passes = training.steps * training.passes
-        return passes * machine.seconds(size_of(self.run.settings), training.tokens)
+        return machine.training_seconds(self.run.settings)
 
     def gib(self, machine: Machine) -> float | None:
         """Peak memory of its training in GiB; None if the machine has no row with a memory."""

@@ -1,7 +1,20 @@
 """The device of this machine, and its name in config/throughput.yaml; torch is imported only if it may be a GPU."""
 
+from dataclasses import replace
+from pathlib import Path
+
+from raretok.machine.processor import has_bfloat16_products
+from raretok.planning import throughput
 from raretok.planning.throughput import CPU, Machine
 from raretok.rule_inputs.resources import GPU_DRIVER
+
+
+def load_local(root: Path) -> dict[str, Machine]:
+    """The machines of `root`/config/throughput.yaml, with the CPU in the precision of this processor."""
+    machines = throughput.load(root)
+    if CPU in machines:
+        machines[CPU] = replace(machines[CPU], has_bfloat16=has_bfloat16_products())
+    return machines
 
 
 def find_device(choice: str, machines: dict[str, Machine]) -> tuple[str, str | None, float | None]:

@@ -10,6 +10,7 @@ from raretok.experiments.run_table import load_to_train
 from raretok.planning import plan_text
 from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import costs_of
+from raretok.planning.local_device import load_local
 from raretok.rule_inputs.required_files import needed_files
 
 
@@ -36,7 +37,7 @@ def main(arguments: argparse.Namespace) -> None:
         print("\n".join(f"  - {json.dumps(row)}" for row in speeds.rows_of(arguments.measured)))
         return
     table = load_to_train(arguments)
-    known = speeds.load(table.project)
+    known = load_local(table.project)
     if arguments.claims:
         print_queue(table, known[speeds.CPU], arguments.results, arguments.json)
         return

@@ -6,6 +6,7 @@ from itertools import groupby
 from raretok.data.catalogue import Wanted
 from raretok.experiments.run_table import RUN_NAME, RunTable
 from raretok.experiments.trained_runs import same_training
+from raretok.machine.processor import processor_name
 from raretok.planning.cost_estimate import RunCost, data_bytes, largest_gib
 from raretok.planning.fetch import in_words
 from raretok.planning.throughput import CPU, Machine
@@ -89,7 +90,17 @@ def hours_notes(machines: list[Machine]) -> list[str]:
             lines.append(f"{machine.name}: not measured; {machine.slower:g} times {machine.than}'s ({machine.source}).")
         else:
             lines.append(f"{machine.name}: {len(machine.rows)} measured rows in config/throughput.yaml.")
+        if machine.name == CPU:
+            lines.append(f"{machine.name}: {precision_note(machine)}")
     return lines
+
+
+def precision_note(machine: Machine) -> str:
+    """The precision of trainings in bfloat16 on this processor, and what it costs."""
+    asked = f"runs with training.precision bfloat16 train in {machine.precision} on this processor, {processor_name()}"
+    if machine.has_bfloat16:
+        return f"{asked}."
+    return f"{asked}, which lacks bfloat16, and take {machine.float32:g} times as long as measured."
 
 
 def summary(table: RunTable, costs: list[RunCost], files: list[Wanted], machines: list[Machine]) -> list[str]:

@@ -16,9 +16,8 @@ from raretok.data.download.download_command import in_mirror, published_path
 from raretok.experiments import config_options
 from raretok.experiments.run_table import RunTable, load_to_train
 from raretok.experiments.trained_runs import is_trained
-from raretok.planning import throughput as speeds
 from raretok.planning.cost_estimate import RunCost, costs_of, data_bytes, largest_gib
-from raretok.planning.local_device import find_device
+from raretok.planning.local_device import find_device, load_local
 from raretok.planning.plan_text import default_machines, plan_details, summary
 from raretok.rule_inputs.required_files import files_of, is_here, needed_files
 
@@ -43,7 +42,7 @@ def main(arguments: argparse.Namespace) -> None:
         table.named(name)  # raises UserError if there is no such run
     costs = [cost for cost in costs_of(table) if _is_due(cost, table, arguments)]
     files = _files(table, costs, arguments)
-    known = speeds.load(table.project)
+    known = load_local(table.project)
     said, machine, memory = "not checked: jobs run elsewhere", None, None
     if not arguments.elsewhere:
         said, machine, memory = find_device(table.config["device"], known)

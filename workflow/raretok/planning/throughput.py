@@ -7,14 +7,15 @@ measured row:
     seconds = seconds' (F T) / (F' T')
     GiB     = 16 N / 2^30 + (GiB' - 16 N' / 2^30) (T L d) / (T' L' d')
 
-16 bytes per parameter hold weights, gradients and two moments in float32.
+16 bytes per parameter hold weights, gradients and two moments in float32. A run that asks for bfloat16 takes a known
+factor longer on a machine that lacks it, if the measured row is in bfloat16.
 """
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NotRequired, Required, TypedDict
+from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 from raretok.core.config_files import read_config
 from raretok.core.errors import UserError
@@ -22,9 +23,11 @@ from raretok.core.files import read_json
 from raretok.core.type_check import AboveZero, Limit, Positive, keys
 from raretok.experiments.run_code import is_copy
 from raretok.experiments.run_size import Size, size_of, training_of
+from raretok.reporting.recorded_precision import NOT_RECORDED, precision_of
 
 GIB_PER_PARAMETER = 16 / 2**30
 CPU = "cpu"
+BFLOAT16, FLOAT32 = "bfloat16", "float32"
 
 
 @keys(slower=["than"], than=["slower"])
@@ -35,6 +38,8 @@ class MachineFacts(TypedDict, total=False):
     slower: AboveZero
     # The machine that was measured instead.
     than: str
+    # How many times as long a training in bfloat16 takes in float32, on a machine of this kind without bfloat16.
+    float32: AboveZero
     source: Required[str]
 
 
@@ -59,6 +64,8 @@ class MeasuredRow(TypedDict):
     tokens: Positive
     seconds: AboveZero
     gib: NotRequired[AboveZero]
+    # In which it was trained; default: bfloat16.
+    precision: NotRequired[Literal["float32", "bfloat16"]]
     where: str
 
 
@@ -75,22 +82,44 @@ class Row:
     tokens: int
     seconds: float
     gib: float | None
+    precision: str = BFLOAT16
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine with its measured rows, or with those of the machine `than`, times `slower`."""
+    """A machine with its measured rows, or with those of the machine `than`, times `slower`.
+
+    float32: factor of trainings in bfloat16 if the machine lacks it. has_bfloat16: whether it has.
+    """
 
     name: str
     source: str
     than: str | None
     slower: float
     rows: tuple[Row, ...]
+    float32: float = 1.0
+    has_bfloat16: bool = True
 
     def seconds(self, size: Size, tokens: int) -> float:
-        """Seconds of one pass of a model over `tokens` targets."""
+        """Seconds of one pass of a model over `tokens` targets, in the precision of the measured row."""
         row = nearest(self.rows, size)
         return self.slower * row.seconds * size.flops * tokens / (row.size.flops * row.tokens)
+
+    @property
+    def precision(self) -> str:
+        """The precision here of trainings that ask for bfloat16."""
+        return BFLOAT16 if self.has_bfloat16 else FLOAT32
+
+    def training_seconds(self, settings: dict) -> float:
+        """Seconds of a training with a run's settings, in the precision that this machine would use."""
+        size, training = size_of(settings), training_of(settings)
+        seconds = training.steps * training.passes * self.seconds(size, training.tokens)
+        return seconds * (self.slowdown(settings) if nearest(self.rows, size).precision == BFLOAT16 else 1.0)
+
+    def slowdown(self, settings: dict) -> float:
+        """How many times as long a training takes here as in the precision that its settings ask for."""
+        wanted = settings["training"].get("precision")
+        return self.float32 if wanted == BFLOAT16 and not self.has_bfloat16 else 1.0
 
     def gib(self, size: Size, tokens: int) -> float | None:
         """Peak memory of training a model with passes over `tokens` targets; None if no row has a memory."""
@@ -118,7 +147,7 @@ def load(root: Path) -> dict[str, Machine]:
         if row["machine"] not in known:
             raise UserError(f"{path}: measured names the machine {row['machine']!r}, which is not under machines")
         rows.setdefault(row["machine"], []).append(
-            Row(Size(**row["shape"]), row["tokens"], row["seconds"], row.get("gib"))
+            Row(Size(**row["shape"]), row["tokens"], row["seconds"], row.get("gib"), row.get("precision", BFLOAT16))
         )
     machines = {}
     for name, facts in known.items():
@@ -126,7 +155,8 @@ def load(root: Path) -> dict[str, Machine]:
         if measured not in rows:
             raise UserError(f"{path}: machines.{name} has no measured rows; let `than` name a machine that has some")
         of = tuple(rows[measured])
-        machines[name] = Machine(name, facts["source"], facts.get("than"), facts.get("slower", 1.0), of)
+        factors = facts.get("slower", 1.0), of, facts.get("float32", 1.0)
+        machines[name] = Machine(name, facts["source"], facts.get("than"), *factors)
     return machines
 
 
@@ -161,6 +191,7 @@ def _row(path: Path, run: dict) -> dict:
         seconds = run["cpu_seconds"] / run["settings"]["training"]["threads"]
     processes = run.get("processes", 1)  # missing in older records
     memory = {"gib": round(run["peak_memory_gib"], 3)} if processes == 1 else {}
+    precision = precision_of(run)
     return {
         "machine": CPU if on_cpu else run["device"],
         "what": f"{run['experiment']}/{run['method']}/seed{run['seed']}",
@@ -168,5 +199,6 @@ def _row(path: Path, run: dict) -> dict:
         "tokens": training.tokens,
         "seconds": round(processes * seconds / (training.steps * training.passes), 5),
         **memory,
+        **({} if precision == NOT_RECORDED else {"precision": precision}),
         "where": path.parents[4].as_posix(),
     }

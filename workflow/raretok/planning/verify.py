@@ -12,9 +12,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from raretok.core.errors import UserError
-from raretok.experiments.run_table import RunTable, load_to_train, paper_ids
+from raretok.core.files import read_json
+from raretok.experiments.run_table import RUN_NAME, RunTable, load_to_train, paper_ids
+from raretok.machine.processor import processor_name
 from raretok.planning import throughput
 from raretok.planning.claim_queue import command, prices_of
+from raretok.planning.local_device import load_local
 from raretok.reporting.claims.claim_parts import Part, in_unit
 from raretok.reporting.claims.claim_runs import RunName, Trained, finished_seeds, price_of
 from raretok.reporting.claims.claim_text import number
@@ -23,6 +26,7 @@ from raretok.reporting.claims.deciding import trainings_of
 from raretok.reporting.claims.verdicts import Finding
 from raretok.reporting.collect import collect
 from raretok.reporting.definition import definition_of
+from raretok.reporting.recorded_precision import machine_of, precisions
 from raretok.reporting.results import Results, index_results, read_results
 from raretok.rule_inputs import report
 
@@ -68,6 +72,7 @@ def main(arguments: argparse.Namespace) -> None:
         return
     make_runs(command(runs, table, arguments.config, arguments.cores), arguments.root)
     print("\n".join(compared(recorded, measure_claim(recorded.claim, runs, table), seed)))
+    print("\n".join(machines_compared(recorded, [read_json(path)["training"] for path in metrics_of(runs, table)])))
 
 
 def table_of(arguments: argparse.Namespace, paper: str, **choice) -> RunTable:
@@ -126,12 +131,16 @@ def make_runs(words: list[str], root: Path) -> None:
         raise UserError("the runs did not finish (see above); finished work is kept, and the same command continues")
 
 
+def metrics_of(runs: list[RunName], table: RunTable) -> list[Path]:
+    """The files with the metrics of new runs."""
+    return [table.root / table.folder(table.run(*run)) / "metrics.json" for run in runs]
+
+
 def measure_claim(claim, runs: list[RunName], table: RunTable) -> tuple[Part, ...]:
     """The comparisons of a claim on these runs alone; raises UserError if they do not measure it."""
     definition = definition_of(report.definition(table, claim.paper))
     folder = table.root / table.results
-    paths = [table.root / table.folder(table.run(*run)) / "metrics.json" for run in runs]
-    results = index_results(folder, collect(paths))
+    results = index_results(folder, collect(metrics_of(runs, table)))
     evidence = evidence_of(definition, results, table.project / "config" / "papers")
     finding = finding_of(claim, evidence)
     if not finding.parts:
@@ -149,10 +158,19 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
-    """Lines on the claim and the runs that it needs."""
-    price = price_of(runs, prices_of(table, recorded.results, throughput.load(table.project)[throughput.CPU]))
+    """Lines on the claim and the runs that it needs, with the price in the precision of this processor."""
+    machine = load_local(table.project)[throughput.CPU]
+    price = price_of(runs, prices_of(table, recorded.results, machine))
     cost = price.in_words() if price else "cost unknown"
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
+    before = records_of(recorded)
+    if before:
+        names.append(f"Recorded in {_in_words(before)}.")
+    if any(machine.slowdown(table.run(*run).settings) != 1 for run in runs):
+        names.append(
+            f"This processor, {processor_name()}, lacks bfloat16: its CPU would train in {machine.precision}, which "
+            f"takes about {machine.float32:g} times as long, and compare across precisions."
+        )
     if not recorded.finding.parts:
         names.append("No result of this claim is recorded: there is no interval to compare the new one with.")
     return [
@@ -160,6 +178,30 @@ def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> li
         f"{len(runs)} run{'s' * (len(runs) > 1)} at scale {table.scale}, {cost}:",
         *names,
     ]
+
+
+def records_of(recorded: Recorded) -> list[dict]:
+    """The records of a claim's recorded trainings."""
+    results = recorded.results
+    runs = sorted(run for run in results.runs if run[:2] in set(recorded.trainings))
+    names = (RUN_NAME.format(experiment=experiment, method=method, seed=seed) for experiment, method, seed in runs)
+    paths = (results.folder / "runs" / name / "metrics.json" for name in names)
+    return [read_json(path)["training"] for path in paths if path.exists()]
+
+
+def machines_compared(recorded: Recorded, new: list[dict]) -> list[str]:
+    """Precision and machine of the recorded and of the new trainings, and whether precisions differ."""
+    before = records_of(recorded)
+    lines = [f"new runs: {_in_words(new)}; recorded: {_in_words(before) if before else 'none'}."]
+    if before and precisions(before) != precisions(new):
+        lines.append(
+            "This compares across precisions: rounding is part of the difference, and the interval does not include it."
+        )
+    return lines
+
+
+def _in_words(trainings: list[dict]) -> str:
+    return ", ".join(sorted({machine_of(training) for training in trainings}))
 
 
 def compared(recorded: Recorded, parts: tuple[Part, ...], seed: int) -> list[str]:

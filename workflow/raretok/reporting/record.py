@@ -15,6 +15,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
+from raretok.reporting.recorded_precision import precision_of, processor_of
 
 METRICS = "metrics.json"
 HISTORY = "history.csv"
@@ -81,21 +82,22 @@ def record(results: Path, output: Path) -> tuple[list[Path], dict[str, str]]:
 
 
 def provenance(folders: list[Path]) -> str:
-    """Provenance of the runs in `folders` as Markdown: one row per run with commit, machine, versions and time."""
+    """Provenance of the runs in `folders` as Markdown: one row per run with commit, machine, precision and time."""
     lines = [
         "# Where these results come from",
         "",
         "Written by `make record`; `make recorded` renders tables, figures and the report from these files.",
         "A commit with a `+` had local changes.",
         "",
-        "| run | hash | commit | device | torch | seconds | resumes |",
-        "|---|---|---|---|---|---:|---:|",
+        "| run | hash | commit | device | processor | precision | torch | seconds | resumes |",
+        "|---|---|---|---|---|---|---|---:|---:|",
     ]
     for folder in folders:
         run = read_json(folder / "metrics.json")["training"]
         name = f"{run['experiment']}/{run['method']}/seed{run['seed']}"
-        facts = (run["hash"], run["commit"], run["device"], run["versions"]["torch"], f"{run['seconds']:.0f}")
-        lines.append(f"| {name} | {' | '.join(facts)} | {run['resumes']} |")
+        machine = (run["device"], processor_of(run), precision_of(run), run["versions"]["torch"])
+        facts = (name, run["hash"], run["commit"], *machine, f"{run['seconds']:.0f}", str(run["resumes"]))
+        lines.append(f"| {' | '.join(facts)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from raretok.core.files import atomic_path, write_json, write_text
 from raretok.core.tensor_files import save_tensors
 from raretok.machine.device import describe_device, peak_memory_gib, source_commit, versions
+from raretok.machine.processor import processor_name
 from raretok.models import CHECKPOINTS
 from raretok.models.building import plain_weights
 from raretok.training import distributed
@@ -59,10 +60,12 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
 
 
 def hardware_record(device: str) -> dict:
-    """Entries of a run's record on its hardware: number of processes, maximum memory, device."""
-    peaks, names = zip(*distributed.gather((peak_memory_gib(device), describe_device(device))), strict=True)
+    """Entries of a run's record on its hardware: number of processes, maximum memory, device, processor."""
+    gathered = distributed.gather((peak_memory_gib(device), describe_device(device), processor_name()))
+    peaks, names, processors = zip(*gathered, strict=True)
     return {
         "processes": len(peaks),
         "peak_memory_gib": round(max(peaks), 4),
         "device": ", ".join(dict.fromkeys(names)),
+        "processor": ", ".join(dict.fromkeys(processors)),
     }

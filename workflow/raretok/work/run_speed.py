@@ -2,10 +2,9 @@
 
 import statistics
 
-from raretok.experiments.run_size import size_of, training_of
 from raretok.experiments.run_table import Run, RunTable
 from raretok.planning import throughput
-from raretok.planning.local_device import find_device
+from raretok.planning.local_device import find_device, load_local
 
 # Smallest share of a training from which its speed is measured. The seconds of a run include its start and evaluation,
 # which would dominate in a smaller one.
@@ -20,7 +19,7 @@ class Speed:
     """
 
     def __init__(self, table: RunTable):
-        machines = throughput.load(table.project)
+        machines = load_local(table.project)
         _, name, _ = find_device(table.config["device"], machines)
         # An unknown GPU counts as the fastest known one: a run that does not fit in the time left saves its state.
         fastest = min(machines.values(), key=lambda machine: (machine.name == throughput.CPU, machine.slower))
@@ -29,8 +28,7 @@ class Speed:
 
     def planned(self, run: Run) -> float:
         """Planned seconds of its training."""
-        training = training_of(run.settings)
-        return training.steps * training.passes * self.machine.seconds(size_of(run.settings), training.tokens)
+        return self.machine.training_seconds(run.settings)
 
     def note(self, run: Run, seconds: float, share: float = 1.0) -> None:
         """Record that a run took `seconds` for this share of its training; a small share is ignored."""

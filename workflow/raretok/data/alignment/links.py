@@ -8,6 +8,7 @@ import numpy as np
 
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
+from raretok.data.lines import numbered_lines
 
 # Number of lines read at a time.
 LINES = 50_000
@@ -46,14 +47,14 @@ def _chunks(path: Path) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """First pair, links per pair (n,) and their positions (L x 2) for `LINES` pairs at a time."""
     first = 0
     try:
-        with open(path, encoding="ascii") as file:
-            while lines := list(islice(file, LINES)):
-                numbers = np.array([line.count("-") for line in lines], dtype=np.int64)
-                places = np.array("".join(lines).replace("-", " ").split(), dtype=np.int64)
-                if len(places) != 2 * numbers.sum():
-                    raise ValueError("a link is not two numbers")
-                yield first, numbers, places.reshape(-1, 2)
-                first += len(lines)
+        texts = (line for _, line in numbered_lines(path))
+        while lines := list(islice(texts, LINES)):
+            numbers = np.array([line.count("-") for line in lines], dtype=np.int64)
+            places = np.array(" ".join(lines).replace("-", " ").split(), dtype=np.int64)
+            if len(places) != 2 * numbers.sum():
+                raise ValueError("a link is not two numbers")
+            yield first, numbers, places.reshape(-1, 2)
+            first += len(lines)
     except ValueError as error:
         raise UserError(
             f"{path}, lines {first + 1:,} to {first + LINES:,}, holds something other than links ({error}); "

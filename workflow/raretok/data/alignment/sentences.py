@@ -20,5 +20,8 @@ def read_sentences(source: Path, target: Path) -> Iterator[tuple[list[str], list
             if line is None:
                 raise UserError(f"{path} has {pairs:,} lines, fewer than {other}; prepare the corpus again")
             if not line.split(" ")[0]:
-                raise UserError(f"{path}, line {pairs + 1:,}, begins with no token; take the pair out of the corpus")
+                raise UserError(
+                    f"{path}, line {pairs + 1:,}, begins with no token; take the pair out of both texts, or prepare "
+                    "the corpus again"
+                )
         yield ours.split(" "), theirs.split(" ")

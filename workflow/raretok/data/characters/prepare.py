@@ -11,6 +11,7 @@ import numpy as np
 from raretok.core.errors import UserError
 from raretok.core.files import atomic_path, write_json
 from raretok.data.catalogue import add_entry_arguments
+from raretok.data.lines import without_marks
 from raretok.data.prepared_corpus import digest
 
 
@@ -73,7 +74,7 @@ def prepare(name: str, corpus: Mapping, text_path: Path, folder: Path) -> None:
 def _read(path: Path) -> str:
     try:
         # Bytes, because text mode would change line ends.
-        text = path.read_bytes().decode("utf-8")
+        text = without_marks(path.read_bytes().decode("utf-8"))
     except FileNotFoundError as error:
         raise UserError(f"{path} does not exist; download or synthesise it first") from error
     except UnicodeDecodeError as error:

@@ -1,8 +1,8 @@
 """The command `count-unigrams`: counts of a translation corpus's types in one shard of another text.
 
 A shard holds JSON lines with `text` (`.json`), as in C4, or plain lines, optionally compressed (`.gz`). It is read line
-by line and counted in batches, so memory does not grow with it. Every non-blank line of a document counts as one
-sentence: its pieces, prepared like the corpus's target side, and one END.
+by line and counted in batches, so memory does not grow with it. Every line of a document with at least one piece counts
+as one sentence: its pieces, prepared like the corpus's target side, and one END.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from raretok.core.errors import UserError
 from raretok.core.files import atomic_path
 from raretok.core.special_types import END
 from raretok.data.codec import codec_of
-from raretok.data.lines import batches_of, numbered_lines
+from raretok.data.lines import batches_of, numbered_lines, without_marks
 from raretok.data.prepared_corpus import load_manifest
 
 # Number of characters that are counted at a time.
@@ -47,9 +47,10 @@ def count_shard(codec, types: int, shard: Path) -> np.ndarray:
     """
     counts = np.zeros(types, dtype=np.int64)
     for lines in batches_of(_sentences(shard), BATCH):
-        ids = [number for line in codec.encode(lines, "target") for number in line]
+        encoded = codec.encode(lines, "target")
+        ids = [number for line in encoded for number in line]
         counts += np.bincount(np.array(ids, dtype=np.int64), minlength=types)
-        counts[END] += len(lines)
+        counts[END] += sum(map(bool, encoded))
     if not counts.any():
         raise UserError(f"{shard} has no text; get it again")
     return counts
@@ -60,7 +61,7 @@ def _sentences(shard: Path) -> Iterator[str]:
     is_json = shard.name.removesuffix(".gz").endswith(".json")
     for number, line in numbered_lines(shard):
         try:
-            text = json.loads(line)["text"] if is_json else line
+            text = without_marks(json.loads(line)["text"]) if is_json else line
             yield from (part for part in text.split("\n") if part.strip())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise UserError(f"{shard}, line {number} is no JSON object with `text`; get the shard again") from error

@@ -22,8 +22,8 @@ from raretok.core.special_types import SPECIAL
 from raretok.data.catalogue import SPLITS, PairFiles, add_entry_arguments
 from raretok.data.codec import PairCodec
 from raretok.data.pairs import held_out
-from raretok.data.pairs.pair_folder import SIDES, write_raw, write_split
-from raretok.data.pairs.parallel_text import read_pairs
+from raretok.data.pairs.pair_folder import SIDES, Raw, write_raw, write_split
+from raretok.data.pairs.parallel_text import find_pair, plain_line, read_pairs
 from raretok.data.pairs.preparation import described, preparations_of, reason_to_drop
 from raretok.data.pairs.reference_bleu import reference_bleu
 from raretok.data.text.encode_text import LEARNT_BYTES, count_final, order_by_frequency, write_manifest
@@ -59,9 +59,11 @@ def main(arguments: argparse.Namespace) -> None:
 class Prepared:
     """Pairs in a temporary file: prepared and plain lines of both sides, separated by tabs, one pair per line.
 
-    digests: of the pairs, concatenated, if any are held out. dropped: numbers of pairs left out, by reason.
+    parts: the files that they come from. digests: of the pairs, concatenated, if any are held out. dropped: numbers of
+    pairs left out, by reason.
     """
 
+    parts: list[PairFiles]
     stream: object
     digests: bytearray = field(default_factory=bytearray)
     dropped: Counter = field(default_factory=Counter)
@@ -109,6 +111,8 @@ def encode_pairs(
             cleaning = entry if split == "train" and entry.get("measure") == "pieces" else {}
             streams = {side: temporary() for side in SIDES}
             raw[split] = write_raw(folder / split, text.batches(chosen), tokenizer, numbers, streams, cleaning)
+            if raw[split].emptied and entry.get("empty", "error") == "error":
+                raise _emptied(text.parts, raw[split].emptied, "the tokenizer")
             if not raw[split].pairs:
                 raise _nothing_left(name, split)
         counted = raw["train"].counts
@@ -127,7 +131,7 @@ def encode_pairs(
         "preparation": described(entry),
         "tokenizer": tokenizer.described,
         "splits": written,
-        "dropped": _all_dropped(texts) | dict(texts["train"].dropped + raw["train"].dropped),
+        "dropped": _all_dropped(texts, raw),
         "types": len(symbols),
         "special": list(range(len(SPECIAL))),
         "reference_bleu": reference_bleu(folder, written, codec, scoring),
@@ -140,7 +144,7 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
 
     With deduplication, a digest of every distinct pair is kept, about 100 bytes each.
     """
-    entry, text = corpus["preparation"], Prepared(stream)
+    entry, text = corpus["preparation"], Prepared(parts, stream)
     sides = preparations_of(entry, corpus["languages"])
     cleans = (
         split == "train" and entry.get("measure", "tokens") == "tokens" and entry.keys() & {"max_length", "max_ratio"}
@@ -157,15 +161,19 @@ def _prepare(parts: list[PairFiles], corpus: Mapping, split: str, stream) -> Pre
                 seen.add(digest)
             prepared = [sides[side].apply(line) for side, line in zip(SIDES, pair, strict=True)]
             reason = None
-            if not all(prepared):
-                reason = "empty"  # only non-printing characters
+            if not all(prepared):  # only non-printing characters
+                if entry.get("empty", "error") == "error":
+                    raise _emptied(parts, tuple(map(plain_line, pair)), "preparation")
+                reason = "empty"
             elif cleans:
                 lengths = (sides[side].length(line) for side, line in zip(SIDES, prepared, strict=True))
                 reason = reason_to_drop(*lengths, entry)
             if reason:
                 text.dropped[reason] += 1
                 continue
-            stream.write(("\t".join((*prepared, *pair)) + "\n").encode())
+            # Byte order marks of joined files go only now: Autshumato has some, and which of its pairs are held out
+            # depends on the digests of all lines as published.
+            stream.write(("\t".join(map(plain_line, (*prepared, *pair))) + "\n").encode())
             text.digests += digest
     return text
 
@@ -202,14 +210,27 @@ def _tokenizer(name: str, entry: Mapping, train: Split, published: Path | None):
     return tokenizer_class(entry["name"]).learn(name, entry, lines, learnt_on_every=every)
 
 
-def _all_dropped(texts: Mapping[str, Prepared]) -> dict[str, int]:
-    """Pairs left out of splits other than `train`, whose scores then differ from those of the published text."""
-    return {
-        f"{reason} in {split}": number
-        for split, text in texts.items()
-        if split != "train"
-        for reason, number in text.dropped.items()
-    }
+def _all_dropped(texts: Mapping[str, Prepared], raw: Mapping[str, Raw]) -> dict[str, int]:
+    """Pairs left out, by reason; of splits other than `train`, whose scores then differ from those of the published
+    text, with the split's name.
+    """
+    train, others = {}, {}
+    for split, of in raw.items():
+        for reason, number in ((texts[split].dropped if split in texts else Counter()) + of.dropped).items():
+            if split == "train":
+                train[reason] = number
+            else:
+                others[f"{reason} in {split}"] = number
+    return others | train
+
+
+def _emptied(parts: list[PairFiles], pair: tuple[str, str], step: str) -> UserError:
+    """The error for a pair with a side of which a step of the preparation leaves nothing."""
+    (source, source_line), (target, target_line) = find_pair(parts, pair)
+    return UserError(
+        f"{source}, line {source_line}, or its partner, {target}, line {target_line}, is empty after {step}: "
+        f"{pair[0][:40]!a}, {pair[1][:40]!a}; correct the text, or set preparation.empty to drop in config/corpora.yaml"
+    )
 
 
 def _nothing_left(name: str, split: str) -> UserError:

@@ -24,13 +24,14 @@ class Raw:
     """A split whose final ids are not known yet.
 
     streams: raw ids, uint32, one temporary file per side. counts: of raw ids by side, including END, up to the largest
-    id. dropped: numbers of pairs left out, by reason.
+    id. dropped: numbers of pairs left out, by reason. emptied: both lines of the first pair with a side without pieces.
     """
 
     streams: Mapping[str, object]
     pairs: int = 0
     counts: dict[str, np.ndarray] = field(default_factory=lambda: {side: np.zeros(0, np.int64) for side in SIDES})
     dropped: Counter = field(default_factory=Counter)
+    emptied: tuple[str, str] | None = None
 
 
 def write_raw(
@@ -44,7 +45,8 @@ def write_raw(
     """Raw ids of a split into `streams`, its plain text into `<base>.source.txt` and `<base>.target.txt`.
 
     batches: prepared source and target, plain source and target, four lists of lines at a time. numbers: raw id of
-    each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any.
+    each piece, which grows with new ones. cleaning: max_length and max_ratio in pieces, if any. Pairs with a side of
+    which the tokenizer leaves nothing are dropped as empty.
     """
     raw = Raw(streams)
     with _new_text(side_file(base, "source", "txt")) as one, _new_text(side_file(base, "target", "txt")) as other:
@@ -53,7 +55,9 @@ def write_raw(
             both = [tokenizer.split(lines) for lines in prepared]
             kept = []
             for place, pieces in enumerate(zip(*both, strict=True)):
-                reason = reason_to_drop(*map(len, pieces), cleaning)
+                reason = reason_to_drop(*map(len, pieces), cleaning) if all(pieces) else "empty"
+                if reason == "empty":
+                    raw.emptied = raw.emptied or (source[place], target[place])
                 if reason:
                     raw.dropped[reason] += 1
                 else:

@@ -13,7 +13,7 @@ from raretok.reporting.page.provenance import count, missing, runs_of
 from raretok.reporting.results import Results
 from raretok.reporting.table_layout import layout, readable
 from raretok.reporting.tables.cells import blocks
-from raretok.reporting.tables.table_command import cells_of, sentences_of
+from raretok.reporting.tables.table_command import cells_of, precision_notes, sentences_of
 from raretok.reporting.tables.table_text import legend, number, prose_columns, remarks, spread, under_heading
 
 READINGS = "readings"
@@ -70,7 +70,7 @@ def table(definition: Definition, item: str, sources: Sources) -> dict:
         "folded": bool(grids) and not grids[0]["heading"],
         "sentences": [*map(readable, sentences_of(definition, item, cells))],
         "legend": " ".join(legend(definition, cells)),
-        "remarks": [*map(readable, remarks(cells))],
+        "remarks": [*map(readable, remarks(cells)), *precision_notes(definition, item, sources.results)],
         "number": number,
         "spread": spread,
         "waits": bool(about["expected"]) and all(cell.value is None for cell in cells),

@@ -7,6 +7,7 @@ import yaml
 from raretok.experiments.run_code import is_copy
 from raretok.experiments.seeds import seed_ranges
 from raretok.reporting.definition import Definition, Method
+from raretok.reporting.recorded_precision import precision_of, processor_of
 from raretok.reporting.results import Results
 
 
@@ -102,6 +103,8 @@ def provenance(definition: Definition, results: Results) -> dict:
     seen = {
         "Seeds": {training["seed"] for training in trainings},
         "Devices": {training["device"] for training in trainings},
+        "Processors": {processor_of(training) for training in trainings},
+        "Precisions": {precision_of(training) for training in trainings},
         "Versions": {f"{key} {value}" for t in trainings for key, value in t["versions"].items()},
         "Commits": {training["commit"] for training in trainings},
         "Data (sha256)": {training["data"] for training in trainings},

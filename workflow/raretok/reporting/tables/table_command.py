@@ -9,6 +9,7 @@ from raretok.core.files import write_text
 from raretok.reporting.collect import read_item
 from raretok.reporting.csv_rows import csv_number, write_table
 from raretok.reporting.definition import Definition, read_definition
+from raretok.reporting.recorded_precision import mixed_precision
 from raretok.reporting.results import Results
 from raretok.reporting.tables.cells import Cell, metric_cells
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells
@@ -48,12 +49,14 @@ def main(arguments: argparse.Namespace) -> None:
     """Run the command `table`."""
     definition, item = read_definition(arguments.definition), arguments.item
     definition.entry(item)
-    cells = cells_of(definition, item, read_item(arguments.results, definition, item), arguments.published)
+    results = read_item(arguments.results, definition, item)
+    cells = cells_of(definition, item, results, arguments.published)
     stem = str(arguments.output_stem)
     write_table(f"{stem}.csv", tidy(cells))
     said = sentences_of(definition, item, cells)
-    write_text(f"{stem}.md", markdown(definition, item, cells, said))
-    write_text(f"{stem}.tex", latex(definition, item, cells, said))
+    mixed = precision_notes(definition, item, results)
+    write_text(f"{stem}.md", markdown(definition, item, cells, said, mixed))
+    write_text(f"{stem}.tex", latex(definition, item, cells, said, mixed))
 
 
 def cells_of(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -65,6 +68,13 @@ def sentences_of(definition: Definition, item: str, cells: list[Cell]) -> list[s
     """The sentences above a table's numbers; empty for most kinds."""
     kind = definition.entry(item)["kind"]
     return SENTENCES[kind](definition.of(item), item, cells) if kind in SENTENCES else []
+
+
+def precision_notes(definition: Definition, item: str, results: Results) -> list[str]:
+    """A sentence for each method of a table whose seeds were trained in different precisions."""
+    of = definition.of(item)
+    mixed = ((method, mixed_precision(results.trainings(method))) for method in of.behind(item))
+    return [f"{method.label} ({method.experiment}): {words}." for method, words in mixed if words]
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:

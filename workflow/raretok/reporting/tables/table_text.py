@@ -125,8 +125,10 @@ def _merged(rows: list[str], names: dict[str, str]) -> list[str]:
     return list(dict.fromkeys(names[row] if names[row] in whole else row for row in rows))
 
 
-def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
-    """The table as GitHub Markdown: `sentences`, main grid, further grids, legend and remarks."""
+def markdown(
+    definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = (), further: Sequence[str] = ()
+) -> str:
+    """The table as GitHub Markdown: `sentences`, main grid, further grids, legend, remarks and `further` remarks."""
     parts = [f"### {definition.title}: {definition.heading(item)}"]
     if sentences:
         parts.append(_markdown(" ".join(sentences)))
@@ -135,7 +137,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
             parts.append(f"#### {heading}" + (f" ({definition.scale_note()})" if heading != PRINTED else ""))
         parts.append(markdown_grid(under_heading(block)))
     parts.append(" ".join(legend(definition, cells)))
-    notes = remarks(cells)
+    notes = [*remarks(cells), *further]
     if notes:
         parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
@@ -181,8 +183,12 @@ def _markdown(text: str) -> str:
     return re.sub(r"[\\|*<`[]", r"\\\g<0>", text)
 
 
-def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
-    """The main table as a LaTeX float with `sentences` in its caption; needs the packages booktabs and graphicx.
+def latex(
+    definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = (), further: Sequence[str] = ()
+) -> str:
+    """The main table as a LaTeX float with `sentences`, legend and `further` remarks in its caption.
+
+    Needs the packages booktabs and graphicx.
 
     If the table's grids are of equal rank, all of them, one below the other.
     """
@@ -200,7 +206,7 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
         "\\begin{table}",
         "\\centering",
         f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
-        f"{_latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
+        f"{_latex(' '.join([*sentences, *legend(definition, cells), *further]))}}}",
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks a table that is wider than the text.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
