@@ -1,7 +1,8 @@
 """Methods with a grid of values, each of which is expanded into several candidates.
 
-All methods of a paper that has grids have the same number of candidates, so that no method is tuned more than another.
-The report chooses the candidate to show by the validation text.
+All methods of a paper that has grids have the same number of candidates, so that no method is tuned more than another,
+unless a scale gives some methods more (`candidates` of a method). The report chooses the candidate to show by the
+validation text, and says how many each method has.
 """
 
 from copy import deepcopy
@@ -16,17 +17,18 @@ def expand(paper: dict, where: str) -> dict:
     """`paper` (checked values of its file) with every method that has a `grid` replaced by its candidates.
 
     A grid maps parameters (`gate.alpha`, or `rate`) to values; the k-th candidate takes the k-th value of each. If the
-    paper has `candidates: n`, only the first n are kept. Tables and figures that name such a method then name its
+    paper has `candidates: n`, or a method its own, only the first n are kept. Tables and figures that name such a method then name its
     candidates, with {method: {label, methods: {name: values}}} under `candidates`. Raises UserError if methods have
     different numbers of candidates, or if a parameter's part does not exist.
     """
     grids = {name: entry["grid"] for name, entry in paper["methods"].items() if "grid" in entry}
     if not grids:
         return paper
-    check_effort(paper["methods"], where)
+    check_effort(paper["methods"], paper.get("candidates"), where)
     methods, families = {}, {}
     for name, entry in paper["methods"].items():
-        made = candidates(name, entry, paper.get("candidates"), f"{where}: methods.{name}.grid")
+        number = entry.get("candidates", paper.get("candidates"))
+        made = candidates(name, entry, number, f"{where}: methods.{name}.grid")
         methods |= {candidate: made_entry for candidate, (made_entry, _) in made.items()}
         families[name] = {"label": entry["label"], "methods": {key: words for key, (_, words) in made.items()}}
     items = {
@@ -41,8 +43,11 @@ def has_candidates(paper: dict) -> bool:
     return any("candidates" in entry for section in ("tables", "figures") for entry in paper[section].values())
 
 
-def check_effort(methods: dict, where: str) -> None:
-    """Raises UserError unless every method has a grid and all grids have the same number of candidates."""
+def check_effort(methods: dict, kept: int | None, where: str) -> None:
+    """Raises UserError unless every method has a grid with `kept` candidates or more; without `kept`, with equally many.
+
+    A method's own `candidates` are at most those of its grid.
+    """
     sizes = {}
     for name, entry in methods.items():
         lengths = {len(values) for values in entry.get("grid", {}).values()}
@@ -52,7 +57,12 @@ def check_effort(methods: dict, where: str) -> None:
         sizes[name] = lengths.pop()
     first, number = next(iter(sizes.items()))
     for name, size in sizes.items():
-        if size != number:
+        wanted = methods[name].get("candidates", kept)
+        if wanted is not None and size < wanted:
+            raise UserError(
+                f"{where}: methods.{name}.grid has {size} candidates, but {wanted} are to be kept; add values"
+            )
+        if kept is None and size != number:
             raise UserError(
                 f"{where}: methods.{name}.grid has {size} candidates, that of {first} has {number}; make them equal"
             )
@@ -61,22 +71,30 @@ def check_effort(methods: dict, where: str) -> None:
 def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[str, tuple[dict, str]]:
     """For the name of each candidate, at most `number`: its config entry and its values in words.
 
-    The name holds the value of the grid's first parameter, the label those of all.
+    The name holds the value of the grid's first parameter and those of others that differ from the first candidate's,
+    the label the same. Raises UserError if two candidates are equal.
     """
     parameters, rows = list(entry["grid"]), list(zip(*entry["grid"].values(), strict=True))[:number]
-    if len({row[0] for row in rows}) < len(rows):
-        raise UserError(f"{where}.{parameters[0]} has a value twice; candidates must differ in it")
     made = {}
     for values in rows:
-        own = {key: deepcopy(value) for key, value in entry.items() if key != "grid"}
+        own = {key: deepcopy(value) for key, value in entry.items() if key not in ("grid", "candidates")}
         for parameter, value in zip(parameters, values, strict=True):
             set_parameter(own, parameter, value, where)
-        short = parameters[0].rpartition(".")[2]
-        # Without a separator, mu_1 and 500 would run together.
-        joint = "-" if short[-1].isdigit() else ""
-        words = ", ".join(in_words(parameter, value) for parameter, value in zip(parameters, values, strict=True))
-        made[f"{name}_{short}{joint}{values[0]:g}"] = own | {"label": f"{entry['label']} ({words})"}, words
+        told = [(parameters[0], values[0])]
+        more = zip(parameters[1:], values[1:], rows[0][1:], strict=True)
+        told += [(parameter, value) for parameter, value, usual in more if value != usual]
+        words = ", ".join(in_words(*pair) for pair in told)
+        candidate = "_".join([name, *(in_name(*pair) for pair in told)])
+        if candidate in made:
+            raise UserError(f"{where} has the candidate {words} twice; candidates must differ")
+        made[candidate] = own | {"label": f"{entry['label']} ({words})"}, words
     return made
+
+
+def in_name(parameter: str, value: float) -> str:
+    """`alpha0.5`, as in a candidate's name; with a separator if the parameter ends with a digit."""
+    short = parameter.rpartition(".")[2]
+    return f"{short}{'-' if short[-1].isdigit() else ''}{value:g}"
 
 
 def set_parameter(entry: dict, parameter: str, value: float, where: str) -> None:

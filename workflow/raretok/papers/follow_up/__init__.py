@@ -1,0 +1,1 @@
+"""Follow-up experiments of ours: what the reduced scale leaves open."""
