@@ -315,7 +315,6 @@ class Method(TypedDict, total=False):
     rate: AboveZero
     # Values of parameters (`gate.alpha`, or `rate`). The method becomes one candidate per value, such as agg_alpha0.5;
     # with several parameters, the k-th values go together. All methods of a paper have the same number of candidates.
-    # With several parameters, those that differ from the first candidate are in the name.
     grid: Annotated[dict[str, Annotated[list[float], Limit("minItems", 1)]], Limit("minProperties", 1)]
     # Number of candidates that this method keeps at a scale, if not the paper's number.
     candidates: Positive

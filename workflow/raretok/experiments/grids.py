@@ -17,9 +17,9 @@ def expand(paper: dict, where: str) -> dict:
     """`paper` (checked values of its file) with every method that has a `grid` replaced by its candidates.
 
     A grid maps parameters (`gate.alpha`, or `rate`) to values; the k-th candidate takes the k-th value of each. If the
-    paper has `candidates: n`, or a method its own, only the first n are kept. Tables and figures that name such a method then name its
-    candidates, with {method: {label, methods: {name: values}}} under `candidates`. Raises UserError if methods have
-    different numbers of candidates, or if a parameter's part does not exist.
+    paper has `candidates: n`, or a method its own, only the first n are kept. Tables and figures that name such a
+    method then name its candidates, with {method: {label, methods: {name: values}}} under `candidates`. Raises
+    UserError if methods have different numbers of candidates, or if a parameter's part does not exist.
     """
     grids = {name: entry["grid"] for name, entry in paper["methods"].items() if "grid" in entry}
     if not grids:
@@ -44,7 +44,7 @@ def has_candidates(paper: dict) -> bool:
 
 
 def check_effort(methods: dict, kept: int | None, where: str) -> None:
-    """Raises UserError unless every method has a grid with `kept` candidates or more; without `kept`, with equally many.
+    """Raises UserError unless every method has a grid with `kept` candidates or more; or, without `kept`, as many.
 
     A method's own `candidates` are at most those of its grid.
     """
@@ -71,8 +71,8 @@ def check_effort(methods: dict, kept: int | None, where: str) -> None:
 def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[str, tuple[dict, str]]:
     """For the name of each candidate, at most `number`: its config entry and its values in words.
 
-    The name holds the value of the grid's first parameter and those of others that differ from the first candidate's,
-    the label the same. Raises UserError if two candidates are equal.
+    The name holds the value of the grid's first parameter, and those of all if an earlier candidate has this name; the
+    label holds all. Raises UserError if two candidates are equal.
     """
     parameters, rows = list(entry["grid"]), list(zip(*entry["grid"].values(), strict=True))[:number]
     made = {}
@@ -80,12 +80,11 @@ def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[s
         own = {key: deepcopy(value) for key, value in entry.items() if key not in ("grid", "candidates")}
         for parameter, value in zip(parameters, values, strict=True):
             set_parameter(own, parameter, value, where)
-        told = [(parameters[0], values[0])]
-        more = zip(parameters[1:], values[1:], rows[0][1:], strict=True)
-        told += [(parameter, value) for parameter, value, usual in more if value != usual]
-        words = ", ".join(in_words(*pair) for pair in told)
-        candidate = "_".join([name, *(in_name(*pair) for pair in told)])
-        if candidate in made:
+        pairs = list(zip(parameters, values, strict=True))
+        words = ", ".join(in_words(*pair) for pair in pairs)
+        names = ["_".join([name, *(in_name(*pair) for pair in part)]) for part in (pairs[:1], pairs)]
+        candidate = next((candidate for candidate in names if candidate not in made), None)
+        if candidate is None:
             raise UserError(f"{where} has the candidate {words} twice; candidates must differ")
         made[candidate] = own | {"label": f"{entry['label']} ({words})"}, words
     return made

@@ -46,7 +46,7 @@ def costs(paths: list[Path]) -> pd.DataFrame:
 
 def trained(table: pd.DataFrame) -> pd.DataFrame:
     """The rows of runs that were trained, without copies."""
-    return table[table["same_as"].fillna("") == ""]
+    return table[table["same_as"].isna() | table["same_as"].eq("")]
 
 
 def by_device(table: pd.DataFrame) -> list[dict]:

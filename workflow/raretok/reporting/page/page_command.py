@@ -65,10 +65,10 @@ def main(arguments: argparse.Namespace) -> None:
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
     )
     rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
-    found = what_was_found(arguments.readme, folder) if arguments.readme else []
+    found = what_was_found(arguments.readme, folder) if arguments.readme else {}
     papers = [
-        _paper(definition, rows, sources, arguments.comparisons) | {"found": sentences}
-        for definition, sentences in zip(definitions, found or [""] * len(definitions), strict=True)
+        _paper(definition, rows, sources, arguments.comparisons) | {"found": found.get(definition.paper, "")}
+        for definition in definitions
     ]
     claims = [claim for paper in papers for claim in paper["claims"]]
     costs = pd.read_csv(arguments.results / "cost.csv")
@@ -82,7 +82,7 @@ def main(arguments: argparse.Namespace) -> None:
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
         "counts": verdicts(claims),
-        "found": found,
+        "found": [found[definition.paper] for definition in definitions if definition.paper in found],
         "findings_page": sources.link(arguments.deviations.with_name("findings.md")),
         "said": counts_in_words(claims) if found else findings(claims),
         "abbreviations": abbreviations(claims),

@@ -49,7 +49,7 @@ def pages_of(papers: list[dict]) -> list[dict]:
     """The pages in navigation order: name, file, template and label of links."""
     named = [{"name": "index", "label": "Overview", "template": "index.html.j2"}]
     for paper in papers:
-        label = paper["title"].partition(" (")[0] if paper["claims"] else "Comparison"
+        label = re.split(r": | \(", paper["title"])[0]
         named.append({"name": paper["id"], "label": label, "template": "paper.html.j2"})
     named += [{"name": name, "label": label, "template": f"{name}.html.j2"} for name, label in SHARED_PAGES.items()]
     return [page | {"file": f"{page['name']}.html"} for page in named]
@@ -76,13 +76,19 @@ def title_of(papers: list[dict]) -> str:
     return f"{ {2: 'Two', 3: 'Three', 4: 'Four', 5: 'Five'}.get(number, number) } papers on rare tokens"
 
 
-def what_was_found(readme: Path, folder: Path) -> list[Markup]:
-    """The first sentences of every point of the README's section `FOUND`, as HTML for a page in `folder`."""
+def what_was_found(readme: Path, folder: Path) -> dict[str, Markup]:
+    """The first sentences of the README's points that name a paper, by its id, as HTML for a page in `folder`.
+
+    A point of the section `FOUND` names its paper in a comment: `- <!-- agg --> **AGG** lowers ...`.
+    """
     section = readme.read_text(encoding="utf-8").partition(FOUND)[2].partition("\n## ")[0]
-    points = [" ".join(point.split()) for point in re.split(r"^- ", section, flags=re.MULTILINE)[1:]]
-    said = [" ".join(re.split(r"(?<=\.) (?=[A-Z])", point)[:SENTENCES]) for point in points]
-    parser = MarkdownIt("commonmark", {"html": False})
-    return [inline_html(parser, token, readme, folder) for text in said for token in parser.parseInline(text)]
+    points = re.findall(r"^- <!-- (\S+) -->(.*?)(?=^- |\Z)", section, flags=re.MULTILINE | re.DOTALL)
+    parser, found = MarkdownIt("commonmark", {"html": False}), {}
+    for paper, point in points:
+        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(point.split()))[:SENTENCES])
+        (token,) = parser.parseInline(said)
+        found[paper] = inline_html(parser, token, readme, folder)
+    return found
 
 
 def findings(claims: list[dict]) -> str:
