@@ -11,6 +11,7 @@ from raretok.core.config_files import read_yaml
 from raretok.core.files import read_json
 from raretok.experiments.run_size import size_of, snapshots_of, training_of, types_at_most
 from raretok.experiments.run_table import load
+from raretok.machine import processor
 from raretok.models.building import build_model
 from raretok.planning.cost_estimate import costs_of, data_bytes
 from raretok.rule_inputs.required_files import needed_files
@@ -118,3 +119,25 @@ def test_runs_and_rows_can_be_printed(capsys):
     assert capsys.readouterr().out.count('"machine": ') == len(alone)
     assert main(["plan", *options, "--device", "B200"]) == 2
     assert "has no machine 'B200'" in capsys.readouterr().err
+
+
+def test_the_plan_is_in_the_precision_of_this_processor(tmp_path, monkeypatch, capsys):
+    options = ["plan", "--root", str(ROOT), "--scale", "small", "--seeds", "1", "--device", "cpu", "--papers"]
+    hours = {}
+    for flags in ("avx512_bf16", "avx2"):
+        (tmp_path / "cpuinfo").write_text(f"model name\t: A 1\ncpu family\t: 2\nmodel\t: 3\nflags\t: {flags}\n")
+        monkeypatch.setattr(processor, "CPUINFO", tmp_path / "cpuinfo")
+        for paper in ("agg", "stop_jostling"):
+            assert main([*options, paper]) == 0
+            printed = capsys.readouterr().out
+            # Columns: models, parameters and tokens with their units, hours.
+            hours[flags, paper] = float(
+                re.search(rf"^{paper} +\S+ +\S+ \S+ +\S+ \S+ +(\S+) ", printed, re.MULTILINE)[1]
+            )
+            lacks = (
+                "in float32 on this processor, A 1 (family 2, model 3), which lacks bfloat16, and take 3 times as long"
+            )
+            assert (lacks in printed) == (flags == "avx2")
+    assert hours["avx2", "agg"] == pytest.approx(3 * hours["avx512_bf16", "agg"], rel=0.1)
+    # Characters are trained in float32 everywhere.
+    assert hours["avx2", "stop_jostling"] == hours["avx512_bf16", "stop_jostling"]

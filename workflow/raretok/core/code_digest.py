@@ -55,6 +55,7 @@ IGNORED = frozenset(
         "raretok.machine.gpu_locks",
         "raretok.machine.process_launcher",
         "raretok.machine.processes",
+        "raretok.machine.processor",
         "raretok.machine.signals",
         "raretok.training.finished_files",
         "raretok.training.train_command",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from raretok.experiments.seeds import seed_ranges
 
-NOT_RECORDED = "not recorded"
+FLOAT32, NOT_RECORDED = "float32", "not recorded"
 CPU = "CPU, "
 
 
@@ -13,8 +13,12 @@ def precision_of(training: Mapping) -> str:
 
     Older records lack it. Settings without bfloat16 always mean float32; with bfloat16 the processor decided.
     """
-    wanted = training["settings"].get("training", {}).get("precision", "float32")
-    return training.get("precision") or (wanted if wanted == "float32" else NOT_RECORDED)
+    if "precision" in training:
+        return training["precision"]
+    if "settings" not in training:
+        return NOT_RECORDED
+    wanted = training["settings"].get("training", {}).get("precision", FLOAT32)
+    return FLOAT32 if wanted == FLOAT32 else NOT_RECORDED
 
 
 def processor_of(training: Mapping) -> str:
