@@ -117,7 +117,7 @@ def test_the_first_page_summarises_results_and_shows_every_claim(page):
     index = page.pages["index"]
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
-    assert '<b>8</b> <span class="chip reproduced">reproduced</span>' in lead
+    assert '<b>9</b> <span class="chip reproduced">reproduced</span>' in lead
     total = re.search(r"Verdicts on (\d+) of", lead)[1]
     assert int(total) == sum(map(int, re.findall(r"<b>(\d+)</b>", lead))) > 9
     assert '<td role="cell" data-head="Seeds">2</td>' in index
