@@ -42,7 +42,19 @@ def results_of(folder: Path, scores: dict[str, list[float]], group: str = "", ex
 def rows_of(scores: dict[str, list[float]], group: str = "", experiment: str = "e1") -> list[list]:
     """The rows of metrics.csv of those results."""
     return [
-        ["made_up", experiment, name, seed, "score", group, "test@best", value, 1, "made:up", "0" * 16]
+        [
+            "made_up",
+            experiment,
+            name,
+            seed,
+            "score",
+            group,
+            "test@best",
+            value,
+            int(value == value),
+            "made:up",
+            "0" * 16,
+        ]
         for name, values in scores.items()
         for seed, value in enumerate(values, 1)
     ]

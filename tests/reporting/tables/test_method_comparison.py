@@ -162,7 +162,10 @@ def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(
     lines = [f"cross,e,m,1,{metric},{group},test@best,nan,{n},made:up,0" for metric, group, n in rows]
     (tmp_path / "metrics.csv").write_text("\n".join([",".join(COLUMNS), *lines, ""]))
     found = read_results(tmp_path)
-    assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
+    assert found.values == {
+        ("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf},
+        ("e", "m", "bleu", "", "test@best"): {1: pytest.approx(math.nan, nan_ok=True)},
+    }
 
 
 def test_a_temperature_at_the_end_of_the_search_has_a_note(tmp_path):
@@ -200,8 +203,9 @@ def test_a_method_with_a_diverged_seed_is_not_named(tmp_path):
     assert change_of.note == "not finite in some seeds"
     assert ["Threshold" in better for _, better, _ in said(definition, results)] == [True, False, True]
     with house_style():
-        figure, _ = figure1(fake.definition(TABLE), "figure1", results)
-    assert figure.axes[1].get_title(loc="right") == f"infinite in some seed: 1 of {OTHERS} methods"
+        figure, text = figure1(fake.definition(TABLE), "figure1", results)
+    assert "Not drawn: Threshold (rare: infinite in seed 2)." in text
+    assert figure.axes[1].get_title(loc="right") == f"not finite in some seed: 1 of {OTHERS} methods"
     assert not any(text.get_text().startswith("Threshold  ") for text in figure.axes[1].texts)
 
 
@@ -219,11 +223,13 @@ def test_changes_are_paired_by_seed():
     assert found.interval[1] - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
     assert percent_change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, 1)
     # A seed that is not finite is not left out.
-    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, 2)
+    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, 2, "infinite in seed 1")
     assert percent_change({1: 9.0}, {2: 9.0}) is None
-    # There is no change relative to a value that is not finite.
-    assert percent_change({1: 9.0}, {1: math.inf}) is None
-    assert percent_change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
+    # The change relative to 0, or to a value that is not finite, is undefined.
+    for base in (math.inf, math.nan, 0.0):
+        found = percent_change({1: 9.0, 2: 9.0}, {1: base, 2: 10.0})
+        assert math.isnan(found.mean)
+        assert found[1:] == (None, 2, "undefined in seed 1")
 
 
 def test_only_comparable_times_are_compared():

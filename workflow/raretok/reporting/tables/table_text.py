@@ -1,12 +1,12 @@
 """Rendering of tables as GitHub Markdown and as LaTeX (booktabs)."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from raretok.reporting.definition import Definition
+from raretok.reporting.statistics.over_seeds import number_text
 from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import NOT_MEASURED, NOT_RUN, Cell, blocks
 from raretok.reporting.tables.neighbour_table import OTHER, PRINTED, RARE
@@ -27,10 +27,10 @@ def number(cell: Cell) -> str:
         return "–"
     if isinstance(cell.value, str):
         return cell.value
-    own = format(cell.value, _digits(cell)) if math.isfinite(cell.value) else "inf"
+    own = _digits(cell.value, cell)
     if cell.interval is None:
         return own
-    lower, upper = (format(bound, _digits(cell)) for bound in cell.interval)
+    lower, upper = (_digits(bound, cell) for bound in cell.interval)
     return f"{own} [{lower}, {upper}]"
 
 
@@ -38,13 +38,14 @@ def spread(cell: Cell) -> str:
     """The standard deviation of a cell over seeds as shown; empty for one seed, and where all seeds agree."""
     if not cell.spread:
         return ""
-    shown = format(cell.spread, _digits(cell))
+    shown = _digits(cell.spread, cell)
     return shown if float(shown) else f"<{shown[:-1]}1"
 
 
-def _digits(cell: Cell) -> str:
-    """The format of a cell's numbers: without decimals from 1,000 on, which other seeds change."""
-    return re.sub(r"\.\df$", ".0f", cell.format) if abs(cell.value) >= NO_DECIMALS else cell.format
+def _digits(value: float, cell: Cell) -> str:
+    """One of a cell's numbers: without decimals if the cell's is 1,000 or more, because other seeds change them."""
+    form = re.sub(r"\.\df$", ".0f", cell.format) if abs(cell.value) >= NO_DECIMALS else cell.format
+    return number_text(value, form)
 
 
 def shortened(text: str, characters: int) -> str:
@@ -105,7 +106,7 @@ def remarks(cells: list[Cell]) -> list[str]:
     gathered: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         place = " ".join(filter(None, [cell.column, cell.group]))
-        for remark in cell.remarks:
+        for remark in cell.shown_remarks:
             gathered.setdefault(remark, {}).setdefault(cell.row, []).append(place)
     cells_in = Counter(cell.row for cell in cells)
     lines = []
@@ -222,13 +223,14 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
+    own = INFINITE.get(number(cell)) or _latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
     over_seeds = f" $\\pm$ {_latex(spread(cell))}" if spread(cell) else ""
-    printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
+    printed = INFINITE.get(cell.published) or _latex(cell.published)
     return own + over_seeds + (f" ({printed})" if cell.published else "")
 
 
+INFINITE = {"inf": "$\\infty$", "+inf": "$+\\infty$", "-inf": "$-\\infty$"}
 LATEX = {
     "\\": "\\textbackslash{}",
     "&": "\\&",
