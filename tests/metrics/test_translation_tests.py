@@ -110,9 +110,9 @@ def test_the_seed_determines_the_result(texts, monkeypatch):
 
 
 def test_the_default_number_of_samples_is_sacrebleus():
-    assert TESTS == {
+    assert {
         name: PairedTest._DEFAULT_SAMPLES[kind] for name, kind in (("bootstrap", "bs"), ("randomisation", "ar"))
-    }
+    } == TESTS
 
 
 def all_exchanges(metric, first, second, references):

@@ -1,12 +1,12 @@
-"""One number of one seed is odd: the report of a recorded scale is made, and only what depends on the number changes."""
+"""One number of one seed is odd: the recorded report is made, and only what depends on the number changes."""
 
 import functools
 import itertools
 import math
-import random
 
 import pytest
 from fake_results import PUBLISHED, ROOT
+from matplotlib.text import Text
 
 from raretok.__main__ import main
 from raretok.core.files import read_arrays
@@ -15,8 +15,6 @@ from raretok.reporting.claims.agreement import agreements
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.figures.figure_command import draw
-from raretok.reporting.figures.style import house_style
 from raretok.reporting.page.page_card import card
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_forest import drawn_row
@@ -52,8 +50,8 @@ def recorded(tmp_path_factory):
         yield read_results(RECORDED), {paper: read_definition(str(folder / f"{paper}.json")) for paper in PAPERS}
 
 
-def report_of(definition: Definition, results: Results) -> dict[tuple, object]:
-    """What the report says, by place."""
+def tables_of(definition: Definition, results: Results) -> dict[tuple, object]:
+    """What the tables say, by place; they are also written in each format."""
     said = {}
     for item in definition.tables:
         cells = cells_of(definition, item, results, PUBLISHED)
@@ -64,6 +62,12 @@ def report_of(definition: Definition, results: Results) -> dict[tuple, object]:
         for cell in cells:
             place = (item, cell.block, cell.row, cell.column, cell.group)
             said[place] = (cell.value, cell.spread, cell.seeds, cell.difference, cell.interval)
+    return said
+
+
+def report_of(definition: Definition, results: Results) -> dict[tuple, object]:
+    """What tables, claims and statistics say, by place."""
+    said = tables_of(definition, results)
     claims = judge_paper(definition, results, PUBLISHED)
     published = {row.id: row for row in read_published(PUBLISHED, "claims", definition.paper).itertuples()}
     for claim in claims:
@@ -75,7 +79,8 @@ def report_of(definition: Definition, results: Results) -> dict[tuple, object]:
         said["claim", claim["id"]] = (*(claim[name] for name in OF_CLAIM), words["our_value"])
     for rows, shown in ((agreements, agreement_rows), (improvements, improvement_rows)):
         found = rows(definition, results, PUBLISHED)
-        for row, text in zip(found, shown([{k: str(v) for k, v in row.items()} for row in found], definition.paper)):
+        texts = shown([{name: str(value) for name, value in row.items()} for row in found], definition.paper)
+        for row, text in zip(found, texts, strict=True):
             said[rows.__name__, *(str(row.get(name)) for name in ("item", "row", "column", "group"))] = text
     for label, *bars in (card(definition, results, PUBLISHED) or {"bars": []})["bars"]:
         for who, (share, number) in zip(("paper", "ours"), bars, strict=True):
@@ -112,14 +117,68 @@ def metrics_of(definition: Definition, results: Results) -> list[dict]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
+def test_an_odd_number_in_any_row_ends_nothing(recorded, paper):
+    """All tables, texts and files are made, with the same cells, whatever a seed of any row is."""
+    results, definitions = recorded
+    before = tables_of(definitions[paper], results)
+    places = metrics_of(definitions[paper], results)
+    assert len(places) > 10
+    for place, odd in zip(places, itertools.cycle(ODD), strict=False):
+        after = tables_of(definitions[paper], with_number(results, place, lambda _, odd=odd: odd))
+        assert after.keys() == before.keys(), (place, odd)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
 def test_an_odd_number_changes_only_what_depends_on_it(recorded, paper):
+    """What does not change with a very large or very small number, does not with an odd one, to the last digit."""
     results, definitions = recorded
     definition = definitions[paper]
     before = report_of(definition, results)
-    for place, odd in zip(metrics_of(definition, results), itertools.cycle(ODD)):
-        usual = [with_number(results, place, change) for change in (lambda x: 1.5 * x + 0.01, lambda x: 0.4 * x - 0.01)]
-        depends = {key for one in usual for key, said in report_of(definition, one).items() if said != before.get(key)}
+    places = metrics_of(definition, results)
+    for place, odd in zip(places[:: max(1, len(places) // len(ODD))], ODD, strict=False):
+        depends = set()
+        for change in (lambda x: 1e6 * (abs(x) + 1), lambda x: -1e6 * (abs(x) + 1), lambda x: 1.5 * x + 0.01):
+            usual = report_of(definition, with_number(results, place, change))
+            depends |= {key for key, said in usual.items() if said != before.get(key)}
         after = report_of(definition, with_number(results, place, lambda _, odd=odd: odd))
         changed = {key for key in before if after.get(key) != before[key]}
         assert changed <= depends, (place, odd)
         assert after.keys() == before.keys(), (place, odd)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("paper", PAPERS)
+@pytest.mark.filterwarnings("ignore:constrained_layout")
+def test_figures_of_odd_numbers(recorded, paper):
+    """Every figure that shows metrics is drawn with each odd number in one seed of one of its methods."""
+    results, definitions = recorded
+    definition = definitions[paper]
+    for item in DRAWN[paper]:
+        methods = definition.behind(item)
+        for number, odd in enumerate(ODD):
+            method = methods[number % len(methods)]
+            place = {"experiment": method.experiment, "method": method.name, "seed": results.seeds_of(method)[0]}
+            changed = with_number(results, place, lambda _, odd=odd: odd)
+            with house_style():
+                figure, text = draw(definition, item, changed)
+                figure.draw_without_rendering()
+            assert text
+            assert math.isfinite(odd) or f"in seed {place['seed']}" in text + words_of(figure) or item == "figure4"
+
+
+@pytest.mark.parametrize("paper", ["natural_bias"])
+@pytest.mark.slow
+def test_a_run_that_is_missing_and_an_experiment_with_one_seed(recorded, paper):
+    results, definitions = recorded
+    definition = definitions[paper]
+    method = definition.shown()[0]
+    place = {"experiment": method.experiment, "method": method.name, "seed": results.seeds_of(method)[0]}
+    kept = ~(results.metrics[list(place)] == list(place.values())).all(axis=1)
+    for metrics in (results.metrics[kept], results.metrics[results.metrics["seed"] == 1]):
+        assert report_of(definition, index_results(results.folder, metrics))
+
+
+def words_of(figure) -> str:
+    """All texts in a figure."""
+    return " ".join(one.get_text() for one in figure.findobj(Text))

@@ -3,9 +3,9 @@
 Sources: Koehn 2004; Riezler and Maxwell 2005. Only hypotheses are needed.
 
 The bootstrap is sacrebleu's. Its randomisation test counts only exchanges whose difference is larger than the observed
-one. If systems differ in a handful of sentences, most exchanges give an equal difference, and its p is far too small. The
-one here also counts equal differences, as its source does, and with few differing sentences takes all exchanges. Where
-no difference is equal, p is sacrebleu's.
+one. If systems differ in a handful of sentences, most exchanges give an equal difference, and its p is far too small.
+The one here also counts equal differences, as its source does, and with few differing sentences takes all exchanges.
+Where no difference is equal, p is sacrebleu's.
 """
 
 import hashlib

@@ -1,5 +1,6 @@
 """Tidy csv files of the report: writing and reading."""
 
+import csv
 from pathlib import Path
 
 import pandas as pd
@@ -9,8 +10,11 @@ from raretok.core.files import atomic_path
 
 def write_table(path: Path | str, table: pd.DataFrame) -> None:
     """Write a table as a csv, atomically."""
+    # A carriage return in a token would end a row, and `csv` quotes only the line end that it writes.
+    returns = any("\r" in value for name in table for value in table[name] if isinstance(value, str))
+    quoting = csv.QUOTE_NONNUMERIC if returns else csv.QUOTE_MINIMAL
     with atomic_path(path) as temporary:
-        table.to_csv(temporary, index=False, lineterminator="\n")
+        table.to_csv(temporary, index=False, lineterminator="\n", quoting=quoting)
 
 
 def read_table(path: Path) -> pd.DataFrame:

@@ -16,10 +16,9 @@ from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
-from raretok.reporting.figures.style import sheet
+from raretok.reporting.figures.style import figure_text, sheet
 from raretok.reporting.results import Results
 from raretok.reporting.statistics.over_seeds import deviation_of, mean_text
-from raretok.reporting.tables.neighbour_table import visible_text
 
 GROUPS = ("high-frequency", "mid-frequency", "low-frequency")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
@@ -173,7 +172,7 @@ def _unordered_said(arrays: dict[str, np.ndarray]) -> str:
 def _query(definition: Definition, arrays: dict[str, np.ndarray], query: int) -> tuple[str, str]:
     """One of a run's queries, and the caption's words on it: its language, and the paper's query if that differs."""
     identity = int(arrays["best.neighbour_queries"][query])
-    word = visible_text(str(arrays["vocabulary"][identity])).removeprefix("␣")
+    word = figure_text(str(arrays["vocabulary"][identity])).removeprefix("␣")
     side = "target" if language_of(arrays["source_counts"], arrays["counts"])[identity] == TARGET else "source"
     # A type without the separator ends a word, of which it can be a part.
     part = " or the end of one" if any(str(name).endswith(SEPARATOR) for name in arrays["vocabulary"]) else ""

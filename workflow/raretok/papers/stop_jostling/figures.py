@@ -14,7 +14,7 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
 from raretok.reporting.figures.shown import BAND, Drawn, NotRun, first_run, not_drawn_note, seeds_note
-from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks, visible
+from raretok.reporting.figures.style import HIGH, LOW, figure_text, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Printed, Results
 from raretok.reporting.statistics.over_seeds import not_finite
 
@@ -129,7 +129,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     numbers = ", ".join(
         f"{values[target]:.2f} by {method.label}" for method, values in zip(methods, distributions, strict=True)
     )
-    said = f"target {visible(symbols[target])}: {numbers}"
+    said = f"target {figure_text(symbols[target])}: {numbers}"
     axes.annotate(said, (place, highest), (0, 6), textcoords="offset points", ha="left")
     symbol_ticks(axes, [symbols[k] for k in order])
     axes.set(xlabel="character, sorted by the baseline's probability", ylabel="probability (log scale)")

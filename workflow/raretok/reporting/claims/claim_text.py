@@ -1,7 +1,5 @@
 """The sentence of a claim with its numbers: printed quantity, ours with its interval, number of seeds."""
 
-import math
-
 from raretok.reporting.claims.claim_parts import in_unit
 from raretok.reporting.claims.quantities import RATIO
 from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding

@@ -141,9 +141,9 @@ def compare(pairs: list[Pair], better: str) -> dict:
     """The columns of improvement.csv from `seeds` on, for one data set or the mean over several.
 
     difference: method minus first, in the column's unit, mean over common seeds; `lower` and `upper` are its 95% t
-    interval, `bootstrap_...` its bootstrap interval; empty if undefined. probability: that a run of the method is better
-    in the direction `better` (up, down); empty without a direction, for one seed, where it could only be 0, 1 or a half,
-    and if a number is undefined. not_finite: the seeds whose difference is not finite.
+    interval, `bootstrap_...` its bootstrap interval; empty if undefined. probability: that a run of the method is
+    better in the direction `better` (up, down); empty without a direction, for one seed, where it could only be 0, 1 or
+    a half, and if a number is undefined. not_finite: the seeds whose difference is not finite.
     """
     seeds = _shared_seeds(pairs)
     of_seed = {seed: mean_of(_difference(other[seed], first[seed]) for first, other in pairs) for seed in seeds}

@@ -19,9 +19,9 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     """The card described by `headline` in the paper's config, or None.
 
     Returns a dict: `says`, the caption; `bars`, tuples of a label, then for the paper and for us the number relative
-    to the first method, None without a bar (`_shares`), and the number as text, empty if missing; `longest`, the largest
-    ratio, at least 1; `about`, a clause on our numbers, which are means over the seeds that all methods with a run have,
-    or empty.
+    to the first method, None without a bar (`_shares`), and the number as text, empty if missing; `longest`, the
+    largest ratio, at least 1; `about`, a clause on our numbers, which are means over the seeds that all methods with a
+    run have, or empty.
     """
     shown = definition.headline
     if not shown:

@@ -72,7 +72,7 @@ class Chosen:
 
 
 class Change(NamedTuple):
-    """Mean change in per cent over `seeds`; infinite or undefined if it is for one of them, which `not_finite` names."""
+    """Mean change in per cent over `seeds`; not finite if it is not for one of them, which `not_finite` names."""
 
     mean: float
     interval: tuple[float, float] | None  # 95% t interval, None for one seed and a change that is not finite

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raretok.reporting import token_text
 from raretok.reporting.definition import Definition
 from raretok.reporting.statistics.over_seeds import number_text
 from raretok.reporting.table_layout import layout
@@ -18,6 +19,7 @@ MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
 PROSE_CHARACTERS = 60
 # Numbers from this on are shown without decimals.
 NO_DECIMALS = 1000
+INFINITE = {"inf": "$\\infty$", "+inf": "$+\\infty$", "-inf": "$-\\infty$"}
 READINGS = "[bracket]: another reading of the printed row."
 
 
@@ -130,7 +132,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
     """The table as GitHub Markdown: `sentences`, main grid, further grids, legend and remarks."""
     parts = [f"### {definition.title}: {definition.heading(item)}"]
     if sentences:
-        parts.append(_markdown(" ".join(sentences)))
+        parts.append(token_text.markdown(" ".join(sentences)))
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading}" + (f" ({definition.scale_note()})" if heading != PRINTED else ""))
@@ -138,7 +140,7 @@ def markdown(definition: Definition, item: str, cells: list[Cell], sentences: Se
     parts.append(" ".join(legend(definition, cells)))
     notes = remarks(cells)
     if notes:
-        parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
+        parts.append("\n".join(f"- {token_text.markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -158,11 +160,11 @@ def markdown_grid(cells: list[Cell]) -> str:
     if not grid.rows:
         return "Not run."
     prose = prose_columns(cells)
-    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
+    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(token_text.markdown, grid.heads)]) + " |"]
     sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
     lines.append("| " + " | ".join(["---"] * (2 if grid.grouped else 1) + sides) + " |")
     for row, group, found, span in grid.rows:
-        head = [_markdown(row) if span else "", *([group] if grid.grouped else [])]
+        head = [token_text.markdown(row) if span else "", *([token_text.markdown(group)] if grid.grouped else [])]
         lines.append("| " + " | ".join(head + [_markdown_cell(found.get(key)) for key in grid.keys]) + " |")
     return "\n".join(lines)
 
@@ -171,15 +173,11 @@ def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.block == PRINTED:
-        return _markdown(cell.published)
-    own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
+        return token_text.markdown(cell.published)
+    own = token_text.markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
     own = f"**{own}**" if cell.best else own
     over_seeds = f" ± {spread(cell)}" if spread(cell) else ""
-    return own + over_seeds + (f" ({_markdown(cell.published)})" if cell.published else "")
-
-
-def _markdown(text: str) -> str:
-    return re.sub(r"[\\|*<`[]", r"\\\g<0>", text)
+    return own + over_seeds + (f" ({token_text.markdown(cell.published)})" if cell.published else "")
 
 
 def latex(definition: Definition, item: str, cells: list[Cell], sentences: Sequence[str] = ()) -> str:
@@ -200,22 +198,22 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
         "% needs \\usepackage{booktabs,graphicx}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
-        f"{_latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
+        f"\\caption{{{token_text.latex(definition.title + ': ' + definition.heading(item))}. "
+        f"{token_text.latex(' '.join([*sentences, *legend(definition, cells)]))}}}",
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks a table that is wider than the text.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
         f"\\begin{{tabular}}{{{'ll' if widest.grouped else 'l'}{sides}}}",
         "\\toprule",
-        " & ".join(["", *([""] if widest.grouped else []), *map(_latex, widest.heads)]) + " \\\\",
+        " & ".join(["", *([""] if widest.grouped else []), *map(token_text.latex, widest.heads)]) + " \\\\",
     ]
     for heading, grid in shown:
         lines.append("\\midrule")
         if heading:
             wide = len(widest.keys) + (2 if widest.grouped else 1)
-            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\")
+            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{token_text.latex(heading)}}}}} \\\\")
         for row, group, found, span in grid.rows:
-            head = [_latex(row) if span else "", *([_latex(group)] if widest.grouped else [])]
+            head = [token_text.latex(row) if span else "", *([token_text.latex(group)] if widest.grouped else [])]
             lines.append(" & ".join(head + [_latex_cell(found.get(key)) for key in widest.keys]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
 
@@ -223,55 +221,8 @@ def latex(definition: Definition, item: str, cells: list[Cell], sentences: Seque
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    own = INFINITE.get(number(cell)) or _latex(shortened(number(cell), LATEX_CHARACTERS))
+    own = INFINITE.get(number(cell)) or token_text.latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
-    over_seeds = f" $\\pm$ {_latex(spread(cell))}" if spread(cell) else ""
-    printed = INFINITE.get(cell.published) or _latex(cell.published)
+    over_seeds = f" $\\pm$ {token_text.latex(spread(cell))}" if spread(cell) else ""
+    printed = INFINITE.get(cell.published) or token_text.latex(cell.published)
     return own + over_seeds + (f" ({printed})" if cell.published else "")
-
-
-INFINITE = {"inf": "$\\infty$", "+inf": "$+\\infty$", "-inf": "$-\\infty$"}
-LATEX = {
-    "\\": "\\textbackslash{}",
-    "&": "\\&",
-    "%": "\\%",
-    "$": "\\$",
-    "#": "\\#",
-    "_": "\\_",
-    "{": "\\{",
-    "}": "\\}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "±": "$\\pm$",
-    "–": "--",
-    "␣": "\\textvisiblespace{}",
-    "†": "$\\dagger$",
-    "↑": "$\\uparrow$",
-    "↓": "$\\downarrow$",
-    "σ": "$\\sigma$",
-    "‡": "$\\ddagger$",
-    "…": "\\dots{}",
-    "—": "---",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "<": "$<$",
-    ">": "$>$",
-    "[": "{[}",  # LaTeX would read a bracket after \\ as its argument
-    "]": "{]}",
-}
-
-
-# Latin letters missing in LaTeX's default font encoding, OT1: without `fontenc` LaTeX would stop at them.
-NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(character) or _latex_character(character) for character in text)
-
-
-def _latex_character(character: str) -> str:
-    """ASCII and the Latin letters that every LaTeX has are kept; other characters become their code points."""
-    known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
-    return character if known else f"U+{ord(character):04X}"
