@@ -15,6 +15,8 @@ from raretok.reporting.claims.agreement import agreements
 from raretok.reporting.claims.claims_command import judge_paper
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.definition import Definition, read_definition
+from raretok.reporting.figures.figure_command import draw
+from raretok.reporting.figures.style import house_style
 from raretok.reporting.page.page_card import card
 from raretok.reporting.page.page_claims import in_words
 from raretok.reporting.page.page_forest import drawn_row

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from raretok.core.files import read_arrays, read_json
-from raretok.reporting.csv_rows import read_table
+from raretok.reporting.csv_rows import check_numbers, read_table
 from raretok.reporting.definition import Method
 from raretok.reporting.statistics.over_seeds import deviation_of, mean_of, not_finite
 
@@ -22,6 +22,11 @@ NEEDS_FINITE = {"best_temperature": "best_perplexity"}
 
 # Perplexities of a diverged model: NaN counts as infinity.
 WORST = {"fitted_perplexity": math.inf}
+
+# What metrics.json and metrics.csv write for numbers that JSON cannot hold.
+NOT_FINITE = ("inf", "-inf", "nan")
+# Columns with numbers in the files of a paper's published numbers.
+NUMBERS = {"numbers": ("value", "reference"), "claims": ("null", "margin"), "neighbours": ("rank",)}
 
 # Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
 GPT2_COLUMNS = {
@@ -137,8 +142,12 @@ def _training_in(path: Path) -> dict:
 
 
 def read_results(folder: Path | str) -> Results:
-    """Read `metrics.csv` of a scale's results folder."""
-    return index_results(Path(folder), read_table(Path(folder) / "metrics.csv"))
+    """Read `metrics.csv` of a scale's results folder; raises UserError for a number that cannot be read."""
+    path = Path(folder) / "metrics.csv"
+    table = read_table(path)
+    check_numbers(table, path, ("seed", "n"))
+    check_numbers(table, path, ("value",), NOT_FINITE)
+    return index_results(Path(folder), table)
 
 
 def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
@@ -188,8 +197,13 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
-    """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`."""
-    table = read_table(Path(folder) / paper / f"{name}.csv")
+    """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`.
+
+    Raises UserError for a number that cannot be read. A printed perplexity can be infinite.
+    """
+    path = Path(folder) / paper / f"{name}.csv"
+    table = read_table(path)
+    check_numbers(table, path, [column for column in NUMBERS.get(name, ()) if column in table], ("inf",))
     table.insert(0, "paper", paper)
     return table
 

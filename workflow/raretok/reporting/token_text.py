@@ -1,7 +1,7 @@
-"""Tokens and texts of models in tables, pages and figures: characters that show themselves, escaped for each format.
+"""Tokens and texts of models in tables, pages and figures: visible characters, escaped for each format.
 
-A vocabulary holds anything. `visible_text` and `one_line` replace what cannot be seen; `markdown` and `latex` then write
-the rest so that it is read back as it is. HTML is escaped by Jinja, csv quoted by `csv_rows`, and svg written by
+A vocabulary holds anything. `visible_text` and `one_line` replace what cannot be seen; `markdown` and `latex` write the
+rest so that it is read back as it is. HTML is escaped by Jinja, csv quoted by `csv_rows`, and svg written by
 matplotlib, whose fonts lack most scripts (`figures.style.figure_text`).
 """
 
