@@ -9,9 +9,10 @@ import fake_comparison as fake
 import numpy as np
 import pytest
 from fake_results import read_csv
+from matplotlib.collections import LineCollection
 
 from raretok.__main__ import main
-from raretok.papers.cross.figures import drawn_lines, figure1, free_offsets, loss_ticks
+from raretok.papers.cross.figures import draw_points, drawn_lines, figure1, free_offsets, loss_ticks
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.shown import NotRun
 from raretok.reporting.figures.style import house_style, sheet
@@ -19,6 +20,7 @@ from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells, values_used
 from raretok.reporting.tables.method_comparison import (
     Change,
+    Point,
     chosen_candidate,
     figure_points,
     percent_change,
@@ -212,6 +214,28 @@ def test_a_method_with_a_diverged_seed_is_not_named(tmp_path):
 def test_the_axis_of_losses_has_a_tick_where_it_turns_logarithmic():
     assert loss_ticks(-3.0, 150.0) == [-2.0, -1.0, 0.0, 1.0, 2.0, 10.0, 100.0]
     assert loss_ticks(-1.0, 1.0) == [-1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("ours", [(26.9, 27.1), (24.0, 30.0), (20.0, 30.0), (10.0, 40.0)])
+def test_an_interval_that_reaches_no_perplexity_at_all_has_no_upper_gain(ours):
+    """The wider the interval of a change, the longer its bar of gains; without an upper end it reaches the edge."""
+    base = {1: 100.0, 2: 100.0}
+    rare, frequent = percent_change(dict(enumerate(ours, 1)), base), percent_change({1: 101.0, 2: 101.1}, base)
+    lower, upper = rare.interval
+    with house_style():
+        axes = sheet(5.0).subplots()
+        draw_points(axes, [Point("AGG", frequent, rare, False, "")], "MLE")
+    bars = [line.get_segments()[0][:, 1] for line in axes.collections if isinstance(line, LineCollection)]
+    (bar,) = [bar for bar in bars if bar[0] != bar[1]]
+    assert bar[0] == pytest.approx(1 / (1 + upper / 100))
+    arrows = [line for line in axes.lines if line.get_marker() == "^"]
+    if lower <= -100:
+        assert bar[1] == axes.get_ylim()[1]
+        assert [line.get_ydata()[0] for line in arrows] == [axes.get_ylim()[1]]
+    else:
+        assert bar[1] == pytest.approx(1 / (1 + lower / 100))
+        assert bar[1] < axes.get_ylim()[1]
+        assert not arrows
 
 
 def test_changes_are_paired_by_seed():

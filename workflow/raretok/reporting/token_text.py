@@ -14,7 +14,7 @@ BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 # Letters and symbols without ink: Hangul fillers, the empty Braille cell.
 WITHOUT_INK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 # Punctuation that Markdown could interpret, anywhere and at the start of a paragraph.
-MARKDOWN = re.compile(r"[\\|*<`\[&_~$]|^[#>]|^[-+=](?=[\s=-]|$)")
+MARKDOWN = re.compile(r"[\\|*<`\[&_~]|^[#>]|^[-+](?=[\s-]|$)")
 LATEX = {
     "\\": "\\textbackslash{}",
     "&": "\\&",
