@@ -232,20 +232,20 @@ def test_an_undefined_quantity_is_inconclusive(tmp_path):
     """A ratio with one diverged run is infinite; with two it is undefined, and so is a ratio of 0."""
     row = judged(tmp_path, QUANTITY, base=[1.0, 1.1, math.inf], other=[2.0, 2.1, 2.3])
     assert (row["verdict"], row["ours"], row["lower"], row["p"]) == ("inconclusive", "inf", "", "")
-    assert row["note"] == "infinite in some seeds: no interval"
+    assert row["note"] == "infinite in seed 3: no test"
     row = judged(tmp_path, QUANTITY, base=[1.0, math.inf], other=[2.0, math.inf])
     assert (row["verdict"], row["note"]) == (
         "inconclusive",
-        "a number is undefined, such as a ratio of infinite numbers",
+        "a number is undefined, such as a ratio of infinite numbers (seed 2)",
     )
     row = judged(tmp_path, QUANTITY, base=[0.0, 1.0], other=[2.0, 2.0])
-    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive")
+    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive (seed 1)")
     row = judged(tmp_path, QUANTITY, base=[1.0])
     assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
 
 
 def test_missing_seeds_are_named(tmp_path):
-    """A diverged training has no numbers; the other seeds alone would be too optimistic."""
+    """A seed that was not run; a diverged one is not left out (`test_an_undefined_quantity_is_inconclusive`)."""
     row = judged(tmp_path, QUANTITY, base=[2.0, 2.2, math.nan], other=[1.0, 1.1001, 2.3])
     assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
     assert judged(tmp_path, QUANTITY, base=[2.0, 2.3, 2.4], other=[1.0, 1.1, 1.3])["note"] == ""

@@ -4,11 +4,11 @@ The command `definition` writes the file, so that reporting reads results and no
 config file, which is the order of columns and rows.
 """
 
-import json
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from raretok.core.errors import UserError
+from raretok.core.files import parse_json
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def read_definition(source: str) -> Definition:
 
 def parse_definition(text: str) -> Definition:
     """`definition_of` a JSON text."""
-    return definition_of(json.loads(text))
+    return definition_of(parse_json(text, "the definition"))
 
 
 def definition_of(raw: dict) -> Definition:

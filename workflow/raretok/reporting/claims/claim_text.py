@@ -1,10 +1,9 @@
 """The sentence of a claim with its numbers: printed quantity, ours with its interval, number of seeds."""
 
-import math
-
 from raretok.reporting.claims.claim_parts import in_unit
 from raretok.reporting.claims.quantities import RATIO
 from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
+from raretok.reporting.statistics.over_seeds import NO_UNITS
 
 
 def shown_numbers(finding: Finding) -> dict[str, float | None]:
@@ -46,7 +45,7 @@ def number(value: float, unit: str) -> str:
     """A number with three digits and its unit: x1.22, 0.7 BLEU, 0.0123, 41,800; three decimals near 1."""
     if 0.9 < abs(value) < 1.1 and value != round(value):
         text = f"{value:.3f}"
-    elif THOUSAND <= abs(value) < math.inf:
+    elif THOUSAND <= abs(value) < NO_UNITS:
         text = f"{float(f'{value:.3g}'):,.0f}"
     else:
         text = f"{value:.3g}"

@@ -1,6 +1,5 @@
 """Verdicts on claims: tests of direction and size, Holm's correction, leans."""
 
-import math
 from dataclasses import dataclass, replace
 
 from raretok.reporting.claims.claim_parts import Part
@@ -14,9 +13,8 @@ YES, NO, UNKNOWN = "yes", "no", "unknown"
 
 ALONE = "{} by its own test, but not after Holm's correction for {} tests"
 OUTSIDE = "the printed size lies outside our 95% prediction interval"
-# Notes on several seeds that cannot decide a claim.
+# Note on several seeds without a t test.
 NO_SPREAD = "equal values in all seeds: judged by a sign test"
-INFINITE = "infinite in some seeds: no interval"
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,8 @@ def judge(
     if asked or seeds < 2:
         p = None
     elif binding.estimate.sd is None:
-        note = "; ".join(filter(None, [note, NO_SPREAD if math.isfinite(binding.estimate.mean) else INFINITE]))
+        why = f"{binding.estimate.diverged}: no test" if binding.estimate.diverged else NO_SPREAD
+        note = "; ".join(filter(None, [note, why]))
     p_size = _p_of_size(parts) if comparable and not asked and seeds > 1 else None
     finding = Finding(
         verdict="",
@@ -151,7 +150,7 @@ def _p_of(part: Part) -> float | None:
     if nearest is None:
         return None
     found = part.estimate
-    if found.sd is None and found.seeds > 1 and math.isfinite(found.mean):
+    if found.sd is None and found.seeds > 1 and not found.diverged:
         return 2.0 ** (1 - found.seeds) if part.slack else 1.0
     return found.p(nearest.value)
 
