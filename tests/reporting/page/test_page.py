@@ -120,8 +120,15 @@ def test_the_first_page_summarises_results_and_shows_every_claim(page):
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
     assert '<b>9</b> <span class="chip reproduced">reproduced</span>' in lead
-    total = re.search(r"Verdicts on (\d+) of", lead)[1]
-    assert int(total) == sum(map(int, re.findall(r"<b>(\d+)</b>", lead))) > 9
+    # The numbers of a paper's own size and of a reduced scale are never added.
+    sizes = re.split(r"(?=<p>\d+ claims about experiments)", lead)[1:]
+    totals = [int(re.search(r"<p>(\d+) claims", one)[1]) for one in sizes]
+    assert totals == [sum(map(int, re.findall(r"<b>(\d+)</b>", one))) for one in sizes]
+    assert 0 < len(totals) <= 2
+    assert sum(totals) > 9
+    for one in sizes:
+        assert ("holds here" in one) != (">reproduced<" in one)
+        assert ("at a reduced scale" in one) == ("holds here" in one)
     assert '<td role="cell" data-head="Seeds">2</td>' in index
     assert re.search("<p>Reproduced: .* Of the inconclusive ones", lead)
     assert '<ul class="found">' not in index  # no README has findings on these results

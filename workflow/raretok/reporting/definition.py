@@ -59,7 +59,8 @@ class Definition:
     """A paper at one scale.
 
     comparable: whether numbers can be compared with the printed ones. printed: whether the paper has printed numbers.
-    outdated: names of finished runs that were made with other settings; they count as missing.
+    equivalence: share of a claim's printed effect that the test of equivalence excludes. outdated: names of finished
+    runs that were made with other settings; they count as missing.
     """
 
     paper: str
@@ -75,6 +76,8 @@ class Definition:
     settings: dict[str, dict] = field(default_factory=dict)
     headline: dict = field(default_factory=dict)  # the paper's picture: table, methods, column, group, says
     printed: bool = True
+    scale_shows: str = ""  # what verdicts at this scale can and cannot show
+    equivalence: float = 0.5
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
     outdated: list[str] = field(default_factory=list)
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed

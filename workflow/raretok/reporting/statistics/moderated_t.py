@@ -96,6 +96,13 @@ class Estimate:
         """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
         return None if self._error is None else float(2 * stdtr(self.df, -abs((self.mean - null) / self._error)))
 
+    def p_within(self, null: float, margin: float) -> float | None:
+        """p of two one-sided tests that the mean differs from `null` by less than `margin` (Schuirmann 1987)."""
+        if self._error is None:
+            return None
+        distance = abs(self.mean - null)
+        return float(stdtr(self.df, (distance - margin) / self._error))
+
     @property
     def _error(self) -> float | None:
         """Standard error of the mean. One seed has none, even if sd is known, and so no verdict."""
