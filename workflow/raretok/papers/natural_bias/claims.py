@@ -213,8 +213,8 @@ def f13_divergence(evidence: Evidence) -> Found:
     """
 
     def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
-        moved = max(float(np.max(np.abs(values - values[0]))) for values in (zero, unigram))
-        return greater(STAYS, moved / float(zero[0]))
+        moved = np.max([np.max(np.abs(values - values[0])) for values in (zero, unigram)])  # NaN if one is
+        return greater(STAYS, float(moved) / float(zero[0]))
 
     note = f"largest change of both starts below {STAYS:.0%} (ours) of KL(unigram || uniform)"
     return _of_biases(evidence, "divergence", judge, note)
