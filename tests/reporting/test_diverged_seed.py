@@ -138,15 +138,16 @@ def test_an_odd_number_changes_only_what_depends_on_it(recorded, paper):
     definition = definitions[paper]
     before = report_of(definition, results)
     places = metrics_of(definition, results)
-    for place, odd in zip(places[:: max(1, len(places) // len(ODD))], ODD, strict=False):
+    for place, numbers in zip((places[0], places[len(places) // 2]), (ODD[::2], ODD[1::2]), strict=True):
         depends = set()
         for change in (lambda x: 1e6 * (abs(x) + 1), lambda x: -1e6 * (abs(x) + 1), lambda x: 1.5 * x + 0.01):
             usual = report_of(definition, with_number(results, place, change))
             depends |= {key for key, said in usual.items() if said != before.get(key)}
-        after = report_of(definition, with_number(results, place, lambda _, odd=odd: odd))
-        changed = {key for key in before if after.get(key) != before[key]}
-        assert changed <= depends, (place, odd)
-        assert after.keys() == before.keys(), (place, odd)
+        for odd in numbers:
+            after = report_of(definition, with_number(results, place, lambda _, odd=odd: odd))
+            changed = {key for key in before if after.get(key) != before[key]}
+            assert changed <= depends, (place, odd)
+            assert after.keys() == before.keys(), (place, odd)
 
 
 @pytest.mark.slow

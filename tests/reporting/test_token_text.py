@@ -104,7 +104,7 @@ def test_markdown(token):
     for best in (False, True):
         cells = [
             Cell(shown, "query", group=shown, value=shown, best=best),
-            Cell("other", "query", group="b", value="b"),
+            Cell("other row", "query", group="another one", value="b"),
         ]
         page = parser.render(markdown_grid(cells))
         found = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page)]

@@ -138,6 +138,25 @@ def test_each_claim_on_metrics_flips_alone(bias, tmp_path, change, claims):
     assert {found[name] for name in claims} == {"fails here"}
 
 
+def with_arrays(bias, tmp_path, method, key, change):
+    """Verdicts after `change` of one array in every run of a method."""
+    rows = bias.results.metrics
+    rows.to_csv(tmp_path / "metrics.csv", index=False)
+    for experiment in bias.definition["settings"]:
+        for name in bias.definition["methods"]:
+            for seed in (1, 2, 3):
+                run = f"runs/{experiment}/{name}/seed{seed}"
+                if not (bias.folder / run).exists():
+                    continue
+                (tmp_path / run).mkdir(parents=True)
+                with np.load(bias.folder / run / "arrays.npz") as archive:
+                    arrays = dict(archive)
+                if name == method:
+                    arrays[key] = change(arrays[key])
+                np.savez(tmp_path / run / "arrays.npz", **arrays)
+    return verdicts_of(bias.definition, read_results(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("method", "key", "change", "claims"),
     [
@@ -159,26 +178,21 @@ def test_each_claim_on_metrics_flips_alone(bias, tmp_path, change, claims):
     ],
 )
 def test_each_claim_on_arrays_flips_alone(bias, tmp_path, method, key, change, claims):
-    rows = bias.results.metrics
-    rows.to_csv(tmp_path / "metrics.csv", index=False)
-    for experiment in bias.definition["settings"]:
-        for name in bias.definition["methods"]:
-            for seed in (1, 2, 3):
-                run = f"runs/{experiment}/{name}/seed{seed}"
-                if not (bias.folder / run).exists():
-                    continue
-                (tmp_path / run).mkdir(parents=True)
-                with np.load(bias.folder / run / "arrays.npz") as archive:
-                    arrays = dict(archive)
-                if name == method:
-                    arrays[key] = change(arrays[key])
-                np.savez(tmp_path / run / "arrays.npz", **arrays)
-    found = verdicts_of(bias.definition, read_results(tmp_path))
+    found = with_arrays(bias, tmp_path, method, key, change)
     assert {name for name, row in found.items() if row["alone"] != "holds here"} == claims | set(OPEN)
     assert {row["lean"] for name, row in found.items() if name in claims and row["alone"] != "fails here"} <= {
         "against it"
     }
     assert claims == {"f1.unigram_early"} or found["f1.unigram_early"]["lean"] == "the paper's way"
+
+
+@pytest.mark.parametrize("method", ["zero", "unigram"])
+@pytest.mark.parametrize(("key", "claim"), [("divergence", "f13.divergence"), ("norm", "f14.norm")])
+def test_a_bias_that_diverged_does_not_stay(bias, tmp_path, method, key, claim):
+    """The steps before it, alone, show no change."""
+    found = with_arrays(bias, tmp_path, method, f"output_bias.{key}", lambda values: np.append(values[:-1], np.nan))
+    assert found[claim]["alone"] == "inconclusive"
+    assert "undefined" in found[claim]["note"]
 
 
 def test_latest_step_of_figure1_is_scaled():

@@ -13,8 +13,8 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 # Letters and symbols without ink: Hangul fillers, the empty Braille cell.
 WITHOUT_INK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
-# Punctuation that Markdown could interpret, anywhere and at the start of a paragraph.
-MARKDOWN = re.compile(r"[\\|*<`\[&_~]|^[#>]|^[-+](?=[\s-]|$)")
+# Punctuation that Markdown could interpret: anywhere, except between letters, at the start of a paragraph.
+MARKDOWN = re.compile(r"[\\|*<`\[&~]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[-+](?=[\s-]|$)")
 LATEX = {
     "\\": "\\textbackslash{}",
     "&": "\\&",

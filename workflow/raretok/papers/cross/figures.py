@@ -36,7 +36,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     baseline = families(definition, entry)[0]
     known = {task: figure_points(definition, results, entry, experiment) for task, experiment in tasks.items()}
-    known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
+    known = {task: found for task, found in known.items() if any(point.is_drawn or point.not_finite for point in found)}
     if not known:
         raise NotRun
     figure = sheet(0.4 + 4.6 * len(known))

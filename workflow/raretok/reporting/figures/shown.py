@@ -31,9 +31,7 @@ def seeds_note(results: Results, methods: list[Method], *keys: str) -> str:
 def gaps_note(runs: Mapping[str, Runs], *keys: str) -> str:
     """Caption sentence on the seeds that leave gaps in mean curves (`panels.mean_and_band`); runs: by label."""
     worst = {
-        label: {
-            seed: max((_worst(arrays[key]) for key in keys if key in arrays), default=0.0) for seed, arrays in pairs
-        }
+        label: {seed: _worst([arrays[key] for key in keys if key in arrays]) for seed, arrays in pairs}
         for label, pairs in runs.items()
     }
     named = _named(worst)
@@ -50,9 +48,11 @@ def _named(means: Mapping[str, Mapping[int, float]]) -> str:
     return "; ".join(f"{label}, {seeds}" for label, values in means.items() if (seeds := not_finite(values)))
 
 
-def _worst(values: np.ndarray) -> float:
+def _worst(arrays: list[np.ndarray]) -> float:
     """NaN if a value is, infinity if one is, else 0."""
-    return math.nan if np.isnan(values).any() else math.inf if np.isinf(values).any() else 0.0
+    if any(np.isnan(values).any() for values in arrays):
+        return math.nan
+    return math.inf if any(np.isinf(values).any() for values in arrays) else 0.0
 
 
 def means_note(counts: Iterable[int], spread: str = "") -> str:
