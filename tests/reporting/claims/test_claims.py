@@ -4,6 +4,7 @@ import json
 import math
 import shutil
 import statistics
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -472,3 +473,21 @@ def test_the_words_of_a_reduced_scale_are_its_own():
     ]
     (undecided, *_) = corrected([judge((one,)) for one in (part(1.0, 1.3, 0.9), held, failed)], 40)
     assert undecided.note.startswith("holds here by its own test, but not after Holm's correction")
+
+
+def test_a_verdict_that_rests_on_added_seeds_says_so(tmp_path):
+    """Three planned seeds leave it open, six decide it."""
+    scores = {"a": [1.0, 1.4, 0.8, 1.0, 1.1, 1.0], "b": [1.3, 1.45, 1.2, 1.3, 1.41, 1.33]}
+    claim = {"sentence": "B is higher", "quantity": "table1 | B | Score against A"}
+    published = write_published(tmp_path, {("A", ""): "1", ("B", ""): "2"}, [claim])
+    plain = definition_of({"a": "A", "b": "B"})
+    methods = {
+        name: replace(method, seeds=(1, 2, 3, 4, 5, 6), planned=(1, 2, 3)) for name, method in plain.methods.items()
+    }
+    (row,) = judge_paper(replace(plain, methods=methods), results_of(tmp_path, scores), published)
+    assert (row["verdict"], row["planned_verdict"]) == ("reproduced", "inconclusive")
+    assert "rests on seeds that were added later: inconclusive with the planned ones alone" in row["note"]
+    scores = {name: values[:3] for name, values in scores.items()}
+    (row,) = judge_paper(replace(plain, methods=methods), results_of(tmp_path, scores), published)
+    assert (row["verdict"], row["planned_verdict"]) == ("inconclusive", "inconclusive")
+    assert "added" not in row["note"]

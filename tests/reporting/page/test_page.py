@@ -333,6 +333,9 @@ def test_the_summary_counts_only_experiments():
     )
 
 
+NO_LARGER = dict.fromkeys(("verdict", "planned_verdict"), "no effect larger than X")
+
+
 @pytest.mark.parametrize(
     ("changes", "untested_size", "said"),
     [
@@ -340,8 +343,10 @@ def test_the_summary_counts_only_experiments():
         ({"p": "0.2"}, True, "p = 0.2"),
         ({"p": "0.2", "part": "HR"}, False, "joint p = 0.2"),
         ({"p": "0.01", "alone": "reproduced"}, False, "Holm's correction"),
-        ({"verdict": "reproduced"}, False, ""),
-        ({"verdict": "reproduced"}, True, "direction only"),
+        ({"verdict": "reproduced", "planned_verdict": "reproduced"}, False, ""),
+        ({"verdict": "holds here", "planned_verdict": "holds here"}, True, "direction only"),
+        ({"verdict": "reproduced", "planned_verdict": "inconclusive"}, False, "with added seeds"),
+        (NO_LARGER | {"excluded": "1.1055", "unit": "x"}, False, "X = x1.11"),
     ],
 )
 def test_a_claim_has_the_reason_of_its_verdict(changes, untested_size, said):

@@ -136,11 +136,16 @@ class RunTable:
 
         If only finished runs are shown and the user names no seeds, also those of finished runs.
         """
+        planned = self.planned_seeds(paper, method)
+        added = self.render_only and not self.config["seeds"]
+        return sorted({*planned, *(self._finished_seeds(experiment, method) if added else [])})
+
+    def planned_seeds(self, paper: str, method: str) -> list[int]:
+        """The planned seeds of a method: the user's choice, else the method's, its paper's or the scale's."""
         if self.config["seeds"]:
             return self.usual_seeds
         own = self.papers[paper]["methods"].get(method) or {}
-        planned = seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
-        return sorted({*planned, *(self._finished_seeds(experiment, method) if self.render_only else [])})
+        return seed_list(own.get("seeds") or self.papers[paper].get("seeds") or self.scale_settings["seeds"])
 
     @property
     def usual_seeds(self) -> list[int]:

@@ -4,6 +4,7 @@ The command `definition` writes the file, so that reporting reads results and no
 config file, which is the order of columns and rows.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ class Method:
     """One trained method: `label` as printed (a [bracket] marks an alternative reading), and seeds at this scale.
 
     groups: the groups on which it is measured, if not all. trained: its seeds in every experiment in which it is
-    trained at this scale, if known.
+    trained at this scale, if known. planned: the seeds that the scale has, without those that were added later; None:
+    all.
     """
 
     name: str
@@ -25,6 +27,23 @@ class Method:
     seeds: tuple[int, ...]
     groups: tuple[str, ...] | None = None
     trained: dict[str, list[int]] | None = field(default=None, hash=False)
+    planned: tuple[int, ...] | None = None
+
+    @property
+    def has_added_seeds(self) -> bool:
+        """Whether it has other seeds than the planned ones in some experiment."""
+        return self.planned is not None and any(set(seeds) - set(self.planned) for seeds in self._all_seeds())
+
+    def with_planned_seeds(self) -> "Method":
+        """The method without seeds that were added later."""
+        if self.planned is None:
+            return self
+        kept = {name: [seed for seed in seeds if seed in self.planned] for name, seeds in (self.trained or {}).items()}
+        seeds = tuple(seed for seed in self.seeds if seed in self.planned)
+        return replace(self, seeds=seeds, trained=None if self.trained is None else kept)
+
+    def _all_seeds(self) -> list[Sequence[int]]:
+        return [self.seeds, *(self.trained or {}).values()]
 
     def within(self, experiment: str) -> "Method":
         """The method in another of its experiments."""
@@ -124,6 +143,10 @@ class Definition:
         """The methods of a table or figure, in its experiment and with its labels."""
         view = self.of(item)
         return [view.methods[name] for name in self.entry(item).get("methods", [])]
+
+    def with_planned_seeds(self) -> "Definition":
+        """The definition without seeds that were added after the scale's own."""
+        return replace(self, methods={name: method.with_planned_seeds() for name, method in self.methods.items()})
 
     def by_other_definitions(self) -> "Definition":
         """The definition with tables whose columns have the other definition of their quantity, if they have one."""

@@ -2,7 +2,8 @@
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -101,6 +102,18 @@ class Results:
             if found:
                 return found
         return {}
+
+    def of_seeds(self, seeds: Mapping[str, Collection[int]]) -> "Results":
+        """The results of these seeds of each method; all seeds of methods that are not named."""
+        kept = [
+            method not in seeds or seed in seeds[method]
+            for method, seed in zip(self.metrics["method"], self.metrics["seed"], strict=True)
+        ]
+        values = {
+            key: {seed: value for seed, value in of.items() if key[1] not in seeds or seed in seeds[key[1]]}
+            for key, of in self.values.items()
+        }
+        return replace(self, metrics=self.metrics[kept], values=values)
 
     @cached_property
     def runs(self) -> set[tuple[str, str, int]]:

@@ -197,6 +197,7 @@ def definition(table: RunTable, paper: str) -> dict:
                 "label": method["label"],
                 "experiment": (first := _first_experiment(table, paper, name)),
                 "seeds": table.seeds_of(paper, name, first),
+                "planned": table.planned_seeds(paper, name),
                 "trained": {one: table.seeds_of(paper, name, one) for one in table.experiments_of(paper, name)},
                 "groups": method.get("groups"),
             }

@@ -52,12 +52,13 @@ UNPAIRED = "the paper's rows have different random numbers, so its size is compa
 NOTHING_CLAIMED = "the paper claims no direction"
 SIZE_ALONE = "not judged: it adds a size to {}, and this scale's sizes are not compared with the paper's"
 DEPENDS = "the verdict depends on the definition: {} by {}, {} by {}"
+ADDED = "rests on seeds that were added later: {} with the planned ones alone"
 FAILS_PRINTED = "fails on the printed numbers"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
     *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "p_none"),
     *("excluded", "verdict"),
-    *("alone", *DECIDING, "note", "measured_by", "where", "predicate"),
+    *("alone", "planned_verdict", *DECIDING, "note", "measured_by", "where", "predicate"),
 ]
 # Columns that are copied: from config/papers/<paper>/claims.csv, and from the Finding.
 OF_CLAIM = ("paper", "id", "kind", "sentence", "quantity", "unit", "measured_by", "where", "predicate")
@@ -79,9 +80,24 @@ def main(arguments: argparse.Namespace) -> None:
 def judge_paper(definition: Definition, results: Results, published: Path) -> list[dict]:
     """The rows of claims.csv for a paper, in the order of config/papers/<paper>/claims.csv."""
     found = findings(definition, results, published)
+    planned = planned_verdicts(found, definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
     needed = decisions(found, family_size([claim for claim, _ in found], definition), definition, results)
-    return [_row(*pair, scale) | need.columns() for pair, need in zip(found, needed, strict=True)]
+    return [
+        _row(*pair, scale, verdict) | need.columns() for pair, need, verdict in zip(found, needed, planned, strict=True)
+    ]
+
+
+def planned_verdicts(found: list[tuple], definition: Definition, results: Results, published: Path) -> list[str]:
+    """The verdict on each claim with the seeds that the scale plans; seeds that were added later are left out.
+
+    A claim that was nearly decided gets more seeds than others, each of which is another chance to be decided by luck.
+    """
+    if not any(method.has_added_seeds for method in definition.methods.values()):
+        return [finding.verdict for _, finding in found]
+    seeds = {name: method.planned for name, method in definition.methods.items() if method.planned is not None}
+    first = findings(definition.with_planned_seeds(), results.of_seeds(seeds), published)
+    return [finding.verdict for _, finding in first]
 
 
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
@@ -316,7 +332,8 @@ def _beside(claim, evidence: Evidence) -> str:
         return ""
 
 
-def _row(claim, finding: Finding, scale: str) -> dict:
+def _row(claim, finding: Finding, scale: str, planned: str) -> dict:
+    added = ADDED.format(planned) if finding.verdict != planned and finding.verdict != UNDECIDED else ""
     shown = shown_numbers(finding)
     ours = f"ours, not the paper's: {claim.ours}" if claim.ours else ""
     fails = FAILS_PRINTED if claim.holds_on_printed_numbers == "no" else ""
@@ -329,5 +346,6 @@ def _row(claim, finding: Finding, scale: str) -> dict:
         **{name: csv_number(value) for name, value in numbers.items()},
         "says": claim_sentence(claim, finding, shown),
         "part": finding.binding.label if finding.binding else "",
-        "note": "; ".join(filter(None, [fails, claim.note, finding.note, ours, scale])),
+        "planned_verdict": planned,
+        "note": "; ".join(filter(None, [fails, claim.note, finding.note, added, ours, scale])),
     }

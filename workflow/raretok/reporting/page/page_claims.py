@@ -69,13 +69,12 @@ def in_words(claim: dict, untested_size: bool) -> dict[str, str]:
 
 
 def _about_verdict(claim: dict, untested_size: bool) -> str:
-    """Why a claim is inconclusive, what is excluded, or that only the direction holds; else empty."""
-    if claim["verdict"] in AGREES and untested_size:
-        return "direction only"
-    if claim["verdict"] == NO_LARGER:
-        return f"X = {short(claim['excluded'], claim['unit'])}"
+    """Why a claim is inconclusive, what is excluded, that only the direction holds, or what it rests on; else empty."""
     if claim["verdict"] != UNDECIDED:
-        return ""
+        excluded = f"X = {short(claim['excluded'], claim['unit'])}" if claim["verdict"] == NO_LARGER else ""
+        direction = "direction only" if claim["verdict"] in AGREES and untested_size else ""
+        added = "with added seeds" if claim["planned_verdict"] != claim["verdict"] else ""
+        return "; ".join(filter(None, [direction, excluded, added]))
     if claim["seeds"] == "1":
         return "one seed"
     if claim["alone"] != UNDECIDED:
