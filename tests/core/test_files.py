@@ -1,11 +1,13 @@
 """Files of arrays and tensors: damaged ones are refused by name."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
 
 from raretok.core.errors import UserError
-from raretok.core.files import read_arrays
+from raretok.core.files import read_arrays, read_json, write_json
 from raretok.core.tensor_files import load_tensors, save_tensors
 
 
@@ -55,3 +57,23 @@ def test_damaged_arrays_are_refused(tmp_path):
     path.write_bytes(b"no archive")
     with pytest.raises(UserError, match=r"arrays\.npz is damaged"):
         read_arrays(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1.5E+400"])
+def test_a_number_in_json_that_is_not_finite_is_refused_with_its_line(tmp_path, number):
+    path = tmp_path / "metrics.json"
+    path.write_text(f'{{"note": "{number} \\" {number}",\n "a": [1.5,\n {number}], "b": {number}}}', encoding="utf-8")
+    with pytest.raises(
+        UserError, match=rf"metrics\.json, line 3: {re.escape(number)} is not a finite number; correct it"
+    ):
+        read_json(path)
+
+
+def test_finite_json_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "value.json"
+    value = {"a": [1.5, -2, 1e300, 5e-324], "b": "NaN", "c": {"d": None, "e": True}}
+    write_json(path, value)
+    assert read_json(path) == value
+    path.write_text("{")
+    with pytest.raises(ValueError, match="Expecting"):
+        read_json(path)

@@ -1,6 +1,7 @@
 """Type checks of the config: error messages, and the page of parameters and schemas generated from the types."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal, NotRequired, Required, TypedDict
@@ -54,6 +55,7 @@ SHAPES = {"a": {"kind": "square", "side": 1}}
         ({"shapes": {"a": {"kind": "square"}}}, "key shapes.a.side is missing"),
         ({"shapes": {"a": {"kind": "square", "side": 0}}}, "shapes.a.side is 0; it must be above 0"),
         ({"shapes": {"a": {"kind": "square", "side": True}}}, "shapes.a.side is True; it must be a number"),
+        ({"shapes": {"a": {"kind": "square", "side": math.inf}}}, "shapes.a.side is inf; it must be a number"),
         ({"shapes": {"a": {"kind": "line"}}}, "shapes.a.kind is 'line'; it can be square, circle"),
         ({"shapes": {"a": {"kind": "circle"}}}, "key shapes.a.radius or shapes.a.diameter is missing"),
         (

@@ -1,5 +1,6 @@
 """Paired tests of two systems' translations, compared with sacrebleu and on cases with known answers."""
 
+import itertools
 import os
 import re
 import subprocess
@@ -12,7 +13,7 @@ from sacrebleu.significance import PairedTest
 
 from raretok.metrics import translation_tests
 from raretok.metrics.translation_scores import Scoring
-from raretok.metrics.translation_tests import SEED_VARIABLE, compare
+from raretok.metrics.translation_tests import SEED_VARIABLE, TESTS, compare
 
 ENGLISH = Scoring("en")
 
@@ -51,10 +52,10 @@ def test_values_equal_sacrebleus(texts):
 
 def test_values_intervals_and_p_equal_those_of_the_sacrebleu_program(texts, tmp_path):
     references, good, _ = texts
-    # Nearly as good, so that the probability is neither small nor one.
-    other = [line.rpartition(" ")[0] if i % 9 == 0 else line for i, line in enumerate(good)]
+    # Nearly as good, so that the probability is neither small nor one, with too many differing sentences to take all.
+    other = [line.rpartition(" ")[0] if i % 3 == 0 else line for i, line in enumerate(good)]
     other = [
-        reference if i % 7 == 0 else line for i, (line, reference) in enumerate(zip(other, references, strict=True))
+        reference if i % 3 == 1 else line for i, (line, reference) in enumerate(zip(other, references, strict=True))
     ]
     for name, lines in (("references", references), ("first", good), ("second", other)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
@@ -111,13 +112,79 @@ def test_the_seed_determines_the_result(texts, monkeypatch):
     assert SEED_VARIABLE not in os.environ
 
 
-def test_the_default_number_of_samples_is_sacrebleus(texts, monkeypatch):
-    asked = {}
+def test_the_default_number_of_samples_is_sacrebleus():
+    assert {
+        name: PairedTest._DEFAULT_SAMPLES[kind] for name, kind in (("bootstrap", "bs"), ("randomisation", "ar"))
+    } == TESTS
 
-    def paired(*arguments, test_type, n_samples, **options):
-        asked[test_type] = n_samples
-        return PairedTest(*arguments, test_type=test_type, n_samples=10, **options)
 
-    monkeypatch.setattr(translation_tests, "PairedTest", paired)
-    compare(*(lines[:5] for lines in reversed(texts)), ENGLISH)
-    assert asked == {"bs": 1000, "ar": 10_000}
+def all_exchanges(metric, first, second, references):
+    """p by the definition: the share of all exchanges of sentences whose difference is at least as large."""
+    differ = [i for i, (one, other) in enumerate(zip(first, second, strict=True)) if one != other]
+    gaps = []
+    for swapped in itertools.product((False, True), repeat=len(differ)):
+        ours, theirs = list(first), list(second)
+        for i, swap in zip(differ, swapped, strict=True):
+            if swap:
+                ours[i], theirs[i] = theirs[i], ours[i]
+        scores = [metric.corpus_score(lines, [references]).score for lines in (ours, theirs)]
+        gaps.append(abs(scores[0] - scores[1]))
+    return sum(gap >= gaps[0] * (1 - 1e-9) for gap in gaps) / len(gaps)
+
+
+# Which of 40 sentences are worse in the first system, and in the second
+WORSE = {
+    "none": ((), ()),
+    "one": ((), (3,)),
+    "two": ((), (3, 30)),
+    "four of one": ((), (3, 10, 20, 30)),
+    "two of each": ((3, 10), (20, 30)),
+    "three and one": ((3,), (10, 20, 30)),
+    "eight": ((1, 5), (7, 9, 11, 13, 15, 17)),
+}
+
+
+@pytest.mark.parametrize("case", WORSE)
+@pytest.mark.parametrize("sentences", [40, 31])
+def test_randomisation_of_few_differing_sentences_counts_all_exchanges(case, sentences):
+    references = [f"the cat number {i} sat on the mat today with {7 * i} mice" for i in range(sentences)]
+    first, second = (
+        [
+            f"a dog number {i} slept on the mat today with {7 * i} mice" if i in worse else line
+            for i, line in enumerate(references)
+        ]
+        for worse in WORSE[case]
+    )
+    for one, metric in zip(
+        compare(first, second, references, ENGLISH, ["randomisation"], 50), (BLEU(), CHRF()), strict=True
+    ):
+        assert one.p == pytest.approx(all_exchanges(metric, first, second, references), abs=1e-12)
+        assert "|ar:all|" in one.signature
+    if case == "one":
+        assert one.p == 1
+    if case == "four of one":
+        assert one.p == 0.125
+
+
+@pytest.mark.parametrize("sentences", [1, 2])
+def test_one_or_two_sentences_show_nothing(sentences):
+    references = ["the cat sat on the mat", "a dog ran under the house"][:sentences]
+    worse = ["the cat sat on a mat", "the dog ran on the house"][:sentences]
+    for one in compare(references, worse, references, ENGLISH):
+        assert one.p >= 0.5 or (one.test, sentences) == ("bootstrap", 2)
+
+
+def test_random_exchanges_agree_with_all_of_them(monkeypatch):
+    """Twelve differing sentences, of which two systems win some: ties and a p that is neither small nor one."""
+    references = [f"the cat number {i} sat on the mat today with {7 * i} mice" for i in range(40)]
+    first, second = (
+        [f"a dog number {i} slept on the mat today" if i in worse else line for i, line in enumerate(references)]
+        for worse in ((2, 4, 6, 8), (1, 3, 5, 7, 9, 11, 13, 15))
+    )
+    exact = compare(first, second, references, ENGLISH, ["randomisation"])
+    monkeypatch.setattr(translation_tests, "MOST_ENUMERATED", 0)
+    for one, other in zip(compare(first, second, references, ENGLISH, ["randomisation"]), exact, strict=True):
+        assert 0.1 < other.p < 0.9
+        # Four standard errors of 10,000 trials
+        assert one.p == pytest.approx(other.p, abs=4 * (0.25 / 10_000) ** 0.5)
+        assert "|ar:10000|" in one.signature

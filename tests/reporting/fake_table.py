@@ -49,7 +49,19 @@ def rows_of(
 ) -> list[list]:
     """The rows of metrics.csv of those results."""
     return [
-        ["made_up", experiment, name, seed, metric, group, "test@best", value, 1, "made:up", "0" * 16]
+        [
+            "made_up",
+            experiment,
+            name,
+            seed,
+            metric,
+            group,
+            "test@best",
+            value,
+            int(value == value),
+            "made:up",
+            "0" * 16,
+        ]
         for name, values in scores.items()
         for seed, value in enumerate(values, 1)
     ]

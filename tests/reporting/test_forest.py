@@ -60,3 +60,26 @@ def test_claims_that_were_not_run_are_not_drawn():
 def test_an_infinite_effect_has_a_finite_position():
     at = drawn_row(row("inf", printed="2"), claim(unit="", null="0"))
     assert math.isfinite(at["ours"])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "leaves"),
+    [("0.5", "2", []), ("0", "2", ["left"]), ("1.5", "inf", ["right"]), ("0", "inf", ["left", "right"])],
+)
+def test_an_interval_that_leaves_the_scale_has_an_arrow(lower, upper, leaves):
+    """Bounds of a ratio can be so small that they are printed as 0; a wider interval is never drawn shorter."""
+    at = drawn_row(row("1.2", lower=lower, upper=upper), claim())
+    assert at["leaves"] == leaves
+    inner = drawn_row(row("1.2", lower="0.5", upper="2"), claim())
+    assert at["lower"] <= max(inner["lower"], at["lower"])
+    assert (at["lower"] <= inner["lower"]) == (float(lower) <= 0.5)
+    assert (at["upper"] >= inner["upper"]) == (float(upper) >= 2)
+    assert drawn_row(row("1.2", lower=lower, upper=upper), claim(direction="<"))["leaves"] == [
+        {"left": "right", "right": "left"}[side] for side in leaves[::-1]
+    ]
+
+
+def test_an_interval_beyond_one_end_has_one_arrow():
+    assert drawn_row(row("500", lower="200", upper="1000"), claim())["leaves"] == ["right"]
+    assert drawn_row(row("2", lower="-inf", upper="3"), claim(unit="BLEU", null="0"))["leaves"] == ["left"]
+    assert drawn_row(row("nan"), claim()) is None

@@ -232,20 +232,20 @@ def test_an_undefined_quantity_is_inconclusive(tmp_path):
     """A ratio with one diverged run is infinite; with two it is undefined, and so is a ratio of 0."""
     row = judged(tmp_path, QUANTITY, base=[1.0, 1.1, math.inf], other=[2.0, 2.1, 2.3])
     assert (row["verdict"], row["ours"], row["lower"], row["p"]) == ("inconclusive", "inf", "", "")
-    assert row["note"] == "infinite in some seeds: no interval"
+    assert row["note"] == "infinite in seed 3: no test"
     row = judged(tmp_path, QUANTITY, base=[1.0, math.inf], other=[2.0, math.inf])
     assert (row["verdict"], row["note"]) == (
         "inconclusive",
-        "a number is undefined, such as a ratio of infinite numbers",
+        "a number is undefined, such as a ratio of infinite numbers (seed 2)",
     )
     row = judged(tmp_path, QUANTITY, base=[0.0, 1.0], other=[2.0, 2.0])
-    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive")
+    assert (row["verdict"], row["note"]) == ("inconclusive", "a ratio that is not positive (seed 1)")
     row = judged(tmp_path, QUANTITY, base=[1.0])
     assert (row["verdict"], row["says"]) == ("not run", "Base is larger: printed x2, not run")
 
 
 def test_missing_seeds_are_named(tmp_path):
-    """A diverged training has no numbers; the other seeds alone would be too optimistic."""
+    """A seed that was not run; a diverged one is not left out (`test_an_undefined_quantity_is_inconclusive`)."""
     row = judged(tmp_path, QUANTITY, base=[2.0, 2.2, math.nan], other=[1.0, 1.1001, 2.3])
     assert (row["alone"], row["seeds"], row["note"]) == ("reproduced", 2, "2 of 3 seeds")
     assert judged(tmp_path, QUANTITY, base=[2.0, 2.3, 2.4], other=[1.0, 1.1, 1.3])["note"] == ""
@@ -418,3 +418,57 @@ def test_a_claim_that_depends_on_a_definition_is_inconclusive(tmp_path):
     assert [cell.column for cell in cells] == ["Score", "Score, whole"] * 2
     assert [cell.published for cell in cells] == ["1", "", "2", ""]
     assert cells[3].value == pytest.approx(0.51)
+
+
+def tost(values, null, margin):
+    """Two one-sided t tests by scipy (Schuirmann 1987)."""
+    low = stats.ttest_1samp(values, null - margin, alternative="greater").pvalue
+    high = stats.ttest_1samp(values, null + margin, alternative="less").pvalue
+    return max(low, high)
+
+
+@pytest.mark.parametrize("values", [[0.1, -0.2, 0.15, 0.05], [0.3, 0.32, 0.29], [-0.4, -0.5], [0.0, 0.01, -0.01]])
+def test_equivalence_is_two_one_sided_tests_of_half_the_printed_effect(values):
+    found = verdict_on(part(*values, bounds=(Bound(1, 0.0),), printed=1.0))
+    assert found.p_none == pytest.approx(tost(values, 0.0, 0.5))
+    assert found.excluded == 0.5
+    lower = verdict_on(part(*values, bounds=(Bound(-1, 0.0),), printed=-1.0), equivalence=0.25)
+    assert lower.p_none == pytest.approx(tost(values, 0.0, 0.25))
+    assert lower.excluded == -0.25
+
+
+def test_an_effect_too_small_to_matter_has_its_own_verdict():
+    """Only where no direction is shown; of several comparisons all must be small; Holm applies."""
+    small, shown = part(0.1, -0.1, 0.05, printed=2.0), part(0.1, 0.11, 0.09, printed=2.0)
+    assert verdict_on(small).verdict == "no effect larger than X"
+    assert verdict_on(shown).verdict == "reproduced"
+    assert verdict_on(small, part(0.2, 2.0, -0.1, printed=2.0)).verdict == "inconclusive"
+    assert corrected([verdict_on(small)], 40)[0].verdict == "inconclusive"
+    many = part(*([0.1, -0.1, 0.05] * 7), printed=2.0)
+    assert corrected([verdict_on(many)], 40)[0].verdict == "no effect larger than X"
+
+
+@pytest.mark.parametrize(
+    "without",
+    [
+        part(0.1, -0.1, 0.05),
+        part(0.1, -0.1, 0.05, printed=-2.0),  # printed against the claim
+        part(0.1, -0.1, 0.05, printed=math.inf),
+        part(0.1, -0.1, 0.05, bounds=(Bound(1, -0.2, False),), printed=2.0),  # a claim of no harm
+        part(0.1, -0.1, 0.05, bounds=(Bound(1, -0.2, False), Bound(-1, 0.2, False)), printed=2.0),
+        part(0.1, printed=2.0),
+    ],
+)
+def test_there_is_no_equivalence_without_a_printed_effect(without):
+    assert verdict_on(without).p_none is None
+
+
+def test_the_words_of_a_reduced_scale_are_its_own():
+    held, failed = part(1.0, 1.1, 0.9), part(-1.0, -1.1, -0.9)
+    assert [judge((one,)).verdict for one in (held, failed)] == ["holds here", "fails here"]
+    assert [judge((one,), kept=True, comparable=fits).verdict for one, fits in ((held, True), (held, False))] == [
+        "reproduced",
+        "holds here",
+    ]
+    (undecided, *_) = corrected([judge((one,)) for one in (part(1.0, 1.3, 0.9), held, failed)], 40)
+    assert undecided.note.startswith("holds here by its own test, but not after Holm's correction")

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from fake_results import definition_of
+from scipy import stats
 
 from raretok.reporting.claims import deciding
 from raretok.reporting.claims.claim_parts import Bound, Part
@@ -23,7 +24,8 @@ from raretok.reporting.statistics.moderated_t import Estimate, Prior, estimate
 
 
 def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):
-    return Part("", Estimate(mean, sd, seeds - 1.0, seeds, prior), (Bound(sign, value),))
+    diverged = "infinite in seed 2" if math.isinf(mean) else ""
+    return Part("", Estimate(mean, sd, seeds - 1.0, seeds, prior, diverged), (Bound(sign, value),))
 
 
 @pytest.mark.parametrize(("effect", "seeds"), [(0.5, 34), (0.8, 15), (1.0, 10)])
@@ -37,7 +39,24 @@ def test_seeds_of_textbook_power(effect, seeds):
 
 def test_power_at_extreme_effects():
     assert power_of(1e6, 3, 2, 0.001) == 1
-    assert power_of(20, 3, 2, 1e-12) == 0
+    assert power_of(20, 3, 2, 1e-12) == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("level", [0.05, 0.05 / 40])
+@pytest.mark.parametrize("df", [1, 2, 2.5, 9])
+@pytest.mark.parametrize("shift", [0.5, 5, 29.9, 30.1, 40, 300])
+def test_power_equals_numerical_integration(shift, df, level):
+    """The mean over s, the estimated standard deviation, of P(z > t s - shift)."""
+    beyond = stats.t.isf(level / 2, df)
+    shares = (np.arange(20_000) + 0.5) / 20_000
+    spread = np.sqrt(stats.chi2.ppf(shares, df) / df)
+    right = stats.norm.sf(beyond * spread - shift).mean()
+    assert power_of(shift, 1, df, level) == pytest.approx(right, abs=1e-4)
+
+
+def test_power_rises_with_the_effect_across_both_formulas():
+    powers = [power_of(shift, 1, 1, 0.001) for shift in np.linspace(25, 35, 201)]
+    assert all(np.diff(powers) > 0)
 
 
 def test_known_spread_needs_fewer_seeds():
@@ -96,7 +115,7 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
 
 @pytest.mark.parametrize(
     ("mean", "sd", "words"),
-    [(math.inf, None, "infinite in some"), (0.0, None, "at its bound"), (1e-9, 1.0, "more than")],
+    [(math.inf, None, "infinite in seed 2"), (0.0, None, "at its bound"), (1e-9, 1.0, "more than")],
 )
 def test_what_no_number_of_seeds_decides(mean, sd, words):
     one, training = part(mean, sd, seeds=2), ("e", "m")

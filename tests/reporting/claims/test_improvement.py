@@ -52,12 +52,20 @@ def test_the_column_sets_the_better_direction():
 
 def test_one_seed_has_only_a_difference():
     row = compare([pair([1.0], [3.0])], "up")
-    assert row == {"seeds": 1, "difference": "2"} | dict.fromkeys(COLUMNS[-7:], "")
+    assert row == {"seeds": 1, "not_finite": "", "difference": "2"} | dict.fromkeys(COLUMNS[-7:], "")
 
 
 def test_infinite_values_and_equal_differences_have_no_interval():
-    found = numbers(compare([pair([math.inf, 1.0], [math.inf, 1.0])], "down"))
-    assert (found["difference"], found["lower"], found["bootstrap_lower"], found["probability"]) == (0, None, None, 0.5)
+    row = compare([pair([math.inf, 1.0], [math.inf, 1.0])], "down")
+    found = numbers(row)
+    # Not the 0 of the other seed
+    assert [found[name] for name in ("difference", "lower", "bootstrap_lower", "probability")] == [
+        None,
+        None,
+        None,
+        0.5,
+    ]
+    assert row["not_finite"] == "undefined in seed 1"
     found = numbers(compare([pair([math.inf, 1.0], [2.0, 1.0])], "down"))
     assert (found["difference"], found["lower"], found["bootstrap_lower"]) == (-math.inf, None, None)
     assert found["probability"] == 0.625  # above: 2 and 1 under infinity; a tie: 1 and 1; below: 2 over 1

@@ -17,7 +17,8 @@ from raretok.papers.stop_jostling.figures import _example, figure2, figure4, fig
 from raretok.reporting.definition import parse_definition
 from raretok.reporting.figures import style
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend, scatter_groups
-from raretok.reporting.figures.shown import first_run, means_note
+from raretok.reporting.figures.panels import mean_and_band
+from raretok.reporting.figures.shown import first_run, gaps_note, means_note
 from raretok.reporting.results import printed_numbers, read_results
 
 # All formats; other tests draw svg only (conftest.py).
@@ -219,3 +220,37 @@ def test_a_legend_is_never_wider_than_its_figure(label, rows):
     legend = strip.get_legend()
     assert legend.get_window_extent().width <= figure.bbox.width
     assert len({round(text.get_window_extent().y0) for text in legend.get_texts()}) == rows
+
+
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_a_curve_of_means_has_a_gap_where_a_seed_is_not_finite(odd):
+    """The mean is never that of the other seeds; elsewhere line and band are the same."""
+    usual = np.array([[1.0, 2.0, 8.0, 3.0, 4.0], [3.0, 4.0, 5.0, 6.0, 6.0]])
+    values = usual.copy()
+    values[0, 2] = odd
+    with style.house_style():
+        whole, parts = style.sheet(3.0).subplots(1, 2)
+        look = {"color": "#000000"}
+        mean_and_band(whole, np.arange(5), usual, "two seeds", look)
+        mean = mean_and_band(parts, np.arange(5), values, "two seeds", look)
+    assert np.array_equal(mean, values.mean(0), equal_nan=True)
+    drawn = [line.get_xydata().tolist() for line in parts.lines if len(line.get_xdata())]
+    assert drawn == [[[0, 2], [1, 3]], [[3, 4.5], [4, 5]]]
+    assert len(parts.get_legend_handles_labels()[1]) == 1
+    (band,), others = ([one.get_paths()[0].vertices for one in axes.collections] for axes in (whole, parts))
+    assert {tuple(point) for part in others for point in part.tolist()} <= {tuple(point) for point in band.tolist()}
+
+
+def test_a_curve_without_any_finite_mean_keeps_its_name():
+    with style.house_style():
+        axes = style.sheet(3.0).subplots()
+        mean_and_band(axes, np.arange(2), np.full((2, 2), np.nan), "two seeds", {"color": "#000000"})
+    assert axes.get_legend_handles_labels()[1] == ["two seeds"]
+
+
+def test_a_caption_names_the_seeds_that_leave_gaps():
+    finite, odd = {"a": np.array([1.0, 2.0])}, {"a": np.array([1.0, np.inf]), "b": np.array([np.nan])}
+    runs = {"Baseline": [(1, finite), (2, odd), (3, odd)], "Other": [(1, finite)]}
+    assert gaps_note(runs, "a") == " Gaps, where a seed is not finite: Baseline, infinite in seeds 2, 3."
+    assert "undefined in seeds 2, 3" in gaps_note(runs, "a", "b")
+    assert gaps_note({"Other": [(1, finite)]}, "a") == ""

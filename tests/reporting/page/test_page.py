@@ -1,23 +1,25 @@
 """Report pages: no network, escaped content, links to files, runs behind the numbers."""
 
 import json
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import fake_comparison
-import pandas as pd
 import pytest
 from fake_page import HOSTILE
 from fake_results import make_report
 from fake_table import definition_of as made_up
-from fake_table import results_of, write_published
+from fake_table import results_of, results_with, write_published
 
 from raretok.__main__ import main
 from raretok.reporting.definition import definition_of
+from raretok.reporting.page import page_card
 from raretok.reporting.page.page_card import _ours, card, rounded
 from raretok.reporting.page.page_claims import in_words
+from raretok.reporting.page.page_command import templates
 from raretok.reporting.page.page_items import ceilings
 from raretok.reporting.page.page_words import findings
 from raretok.rule_inputs import report
@@ -117,9 +119,16 @@ def test_the_first_page_summarises_results_and_shows_every_claim(page):
     index = page.pages["index"]
     assert "<h1>Two papers on rare tokens: what holds up</h1>" in index
     lead = between(index, '<div class="lead">', "</div>")
-    assert '<b>8</b> <span class="chip reproduced">reproduced</span>' in lead
-    total = re.search(r"Verdicts on (\d+) of", lead)[1]
-    assert int(total) == sum(map(int, re.findall(r"<b>(\d+)</b>", lead))) > 9
+    assert '<b>9</b> <span class="chip reproduced">reproduced</span>' in lead
+    # The numbers of a paper's own size and of a reduced scale are never added.
+    sizes = re.split(r"(?=<p>\d+ claims about experiments)", lead)[1:]
+    totals = [int(re.search(r"<p>(\d+) claims", one)[1]) for one in sizes]
+    assert totals == [sum(map(int, re.findall(r"<b>(\d+)</b>", one))) for one in sizes]
+    assert 0 < len(totals) <= 2
+    assert sum(totals) > 9
+    for one in sizes:
+        assert ("holds here" in one) != (">reproduced<" in one)
+        assert ("at a reduced scale" in one) == ("holds here" in one)
     assert '<td role="cell" data-head="Seeds">2</td>' in index
     assert re.search("<p>Reproduced: .* Of the inconclusive ones", lead)
     assert '<ul class="found">' not in index  # no README has findings on these results
@@ -156,6 +165,47 @@ def test_a_card_compares_means_over_the_same_seeds(tmp_path):
         ("Base", (1.0, "2.00"), (1.0, "4.50 ± 0.71")),
         ("Other", (0.5, "1.00"), (2.5 / 4.5, "2.50 ± 0.71")),
     ]
+
+
+ODD = {"inf": "inf", "-inf": "-inf", "nan": "undefined", "0": "2.25 ± 3.2", "1e200": "5e+199 ± 7.07e+199"}
+
+
+@pytest.mark.parametrize("seed_of", ["base", "other"])
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "0", "1e200", "1e-320"])
+def test_an_odd_seed_leaves_the_other_bars_of_a_card_as_they_are(tmp_path, value, seed_of):
+    headline = {"table": "table1", "methods": ["base", "other"], "column": "Score", "group": "", "says": "Score"}
+    definition = replace(made_up({"base": "Base", "other": "Other"}), headline=headline)
+    write_published(tmp_path, {("Base", ""): "2", ("Other", ""): "1"})
+    scores = {"base": [4.0, 4.5], "other": [2.0, 2.5]}
+    usual = card(definition, results_of(tmp_path, scores), tmp_path)
+    results = results_of(tmp_path, scores)
+    results.values["e1", seed_of, "score", "", "test@best"][1] = float(value)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(page_card, "index_results", lambda *_: results)
+        found = card(definition, results, tmp_path)
+    assert [bar[1] for bar in found["bars"]] == [bar[1] for bar in usual["bars"]]
+    other = "other" if seed_of == "base" else "base"
+    place = ["base", "other"].index(seed_of)
+    assert found["bars"][1 - place][2][1] == usual["bars"][1 - place][2][1]
+    if not math.isfinite(float(value)):
+        assert found["bars"][place][2] == (None, ODD[value])
+        assert f"{seed_of.capitalize()} is " in found["about"]
+        assert "in seed 1" in found["about"]
+    html = str(templates().get_template("macros.html.j2").make_module({}).card_of(found))
+    widths = [float(width) for width in re.findall(r"width: ([^%]*)%", html)]
+    assert all(0 <= width <= 52 for width in widths)
+    assert max(widths) == 52
+    # The printed bars are as long as without the odd number, or shorter beside a longer one, but do not vanish.
+    assert min(widths[:1]) >= 52 / 100
+    assert html.count("ours</span>") == 2, other
+
+
+def test_a_card_relative_to_zero_has_no_bars(tmp_path):
+    headline = {"table": "table1", "methods": ["base", "other"], "column": "Score", "group": "", "says": "Score"}
+    definition = replace(made_up({"base": "Base", "other": "Other"}), headline=headline)
+    write_published(tmp_path, {})
+    found = card(definition, results_of(tmp_path, {"base": [0.0, 0.0], "other": [2.0, 2.5]}), tmp_path)
+    assert found["bars"] == [("Base", (None, ""), (None, "0.00")), ("Other", (None, ""), (None, "2.25 ± 0.35"))]
 
 
 @pytest.mark.parametrize(("spread", "text"), [(0.7071, "0.71"), (25.9, "26"), (99.7, "99.7"), (212.4, "212")])
@@ -300,10 +350,10 @@ def test_a_claim_has_the_reason_of_its_verdict(changes, untested_size, said):
     assert in_words(claim | changes, untested_size)["verdict_said"] == said
 
 
-def test_a_bleu_that_preparation_limits_is_named():
-    rows = [("e", "reference_bleu", "test", "100"), ("e", "reference_bleu", "domain.flores200", "97.4695")]
-    rows += [("other", "reference_bleu", "test", "80"), ("e", "bleu", "test@best", "20")]
-    metrics = pd.DataFrame(rows, columns=["experiment", "metric", "split", "value"])
-    results = SimpleNamespace(metrics=metrics)
+def test_a_bleu_that_preparation_limits_is_named(tmp_path):
+    rows = [("e", "reference_bleu", "test", 100), ("e", "reference_bleu", "domain.flores200", 97.4695)]
+    rows += [("other", "reference_bleu", "test", 80), ("e", "bleu", "test@best", 20)]
+    rows = [["p", experiment, "m", 1, metric, "", split, value, 9, "", ""] for experiment, metric, split, value in rows]
+    results = results_with(tmp_path, rows)
     assert ceilings(results, {"e"}).endswith("the references themselves have a BLEU of 97.47 (e, FLORES-200).")
     assert ceilings(results, {"another"}) == ""

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from raretok.core.errors import UserError
-from raretok.reporting.claims.verdicts import REFUTED
+from raretok.reporting.claims.verdicts import DISAGREES, FAILS_HERE
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.page.second_readings import CHECKED, FILE, RIGHT, SCALES, WRONG, second_readings
 
@@ -17,7 +17,7 @@ LINES = [row for path in sorted(CONFIG.glob(f"*/{FILE}")) for row in read_rows(p
 
 def test_every_recorded_negative_claim_has_a_line():
     recorded = read_rows(ROOT / "results" / "recorded" / "small" / "claims.csv")
-    negative = [row["id"] for row in recorded if row["verdict"] == REFUTED]
+    negative = [row["id"] for row in recorded if row["verdict"] in DISAGREES]
     assert negative
     assert set(negative) <= {row["id"] for row in LINES}
 
@@ -39,7 +39,7 @@ def test_ids_are_those_of_claims():
         assert set(ids) <= {row["id"] for row in read_rows(path.with_name("claims.csv"))}
 
 
-CLAIM = {"id": "made_up.0", "sentence": "A is larger", "verdict": REFUTED}
+CLAIM = {"id": "made_up.0", "sentence": "A is larger", "verdict": FAILS_HERE}
 
 
 def published(folder, claim):
@@ -51,7 +51,7 @@ def published(folder, claim):
 
 def test_a_line_has_its_claims_sentence_and_verdict(tmp_path):
     (row,) = second_readings(published(tmp_path, "made_up.0"), "made_up", [CLAIM])
-    assert (row["sentence"], row["verdict"], row["stage"]) == ("A is larger", REFUTED, "wrong: too early")
+    assert (row["sentence"], row["verdict"], row["stage"]) == ("A is larger", FAILS_HERE, "wrong: too early")
 
 
 def test_a_claim_that_does_not_exist_is_refused(tmp_path):

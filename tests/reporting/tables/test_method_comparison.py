@@ -9,9 +9,10 @@ import fake_comparison as fake
 import numpy as np
 import pytest
 from fake_results import read_csv
+from matplotlib.collections import LineCollection
 
 from raretok.__main__ import main
-from raretok.papers.cross.figures import drawn_lines, figure1, free_offsets, loss_ticks
+from raretok.papers.cross.figures import draw_points, drawn_lines, figure1, free_offsets, loss_ticks
 from raretok.reporting.claims.improvement import improvements
 from raretok.reporting.figures.shown import NotRun
 from raretok.reporting.figures.style import house_style, sheet
@@ -19,6 +20,7 @@ from raretok.reporting.results import COLUMNS, read_results
 from raretok.reporting.tables.comparison_table import better_methods, comparison_cells, values_used
 from raretok.reporting.tables.method_comparison import (
     Change,
+    Point,
     chosen_candidate,
     figure_points,
     percent_change,
@@ -162,7 +164,10 @@ def test_a_perplexity_that_is_not_a_number_is_infinite_but_not_that_of_no_token(
     lines = [f"cross,e,m,1,{metric},{group},test@best,nan,{n},made:up,0" for metric, group, n in rows]
     (tmp_path / "metrics.csv").write_text("\n".join([",".join(COLUMNS), *lines, ""]))
     found = read_results(tmp_path)
-    assert found.values == {("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf}}
+    assert found.values == {
+        ("e", "m", "fitted_perplexity", "some", "test@best"): {1: math.inf},
+        ("e", "m", "bleu", "", "test@best"): {1: pytest.approx(math.nan, nan_ok=True)},
+    }
 
 
 def test_a_temperature_at_the_end_of_the_search_has_a_note(tmp_path):
@@ -200,14 +205,37 @@ def test_a_method_with_a_diverged_seed_is_not_named(tmp_path):
     assert change_of.note == "not finite in some seeds"
     assert ["Threshold" in better for _, better, _ in said(definition, results)] == [True, False, True]
     with house_style():
-        figure, _ = figure1(fake.definition(TABLE), "figure1", results)
-    assert figure.axes[1].get_title(loc="right") == f"infinite in some seed: 1 of {OTHERS} methods"
+        figure, text = figure1(fake.definition(TABLE), "figure1", results)
+    assert "Not drawn: Threshold (rare: infinite in seed 2)." in text
+    assert figure.axes[1].get_title(loc="right") == f"not finite in some seed: 1 of {OTHERS} methods"
     assert not any(text.get_text().startswith("Threshold  ") for text in figure.axes[1].texts)
 
 
 def test_the_axis_of_losses_has_a_tick_where_it_turns_logarithmic():
     assert loss_ticks(-3.0, 150.0) == [-2.0, -1.0, 0.0, 1.0, 2.0, 10.0, 100.0]
     assert loss_ticks(-1.0, 1.0) == [-1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("ours", [(26.9, 27.1), (24.0, 30.0), (20.0, 30.0), (10.0, 40.0)])
+def test_an_interval_that_reaches_no_perplexity_at_all_has_no_upper_gain(ours):
+    """The wider the interval of a change, the longer its bar of gains; without an upper end it reaches the edge."""
+    base = {1: 100.0, 2: 100.0}
+    rare, frequent = percent_change(dict(enumerate(ours, 1)), base), percent_change({1: 101.0, 2: 101.1}, base)
+    lower, upper = rare.interval
+    with house_style():
+        axes = sheet(5.0).subplots()
+        draw_points(axes, [Point("AGG", frequent, rare, False, "")], "MLE")
+    bars = [line.get_segments()[0][:, 1] for line in axes.collections if isinstance(line, LineCollection)]
+    (bar,) = [bar for bar in bars if bar[0] != bar[1]]
+    assert bar[0] == pytest.approx(1 / (1 + upper / 100))
+    arrows = [line for line in axes.lines if line.get_marker() == "^"]
+    if lower <= -100:
+        assert bar[1] == axes.get_ylim()[1]
+        assert [line.get_ydata()[0] for line in arrows] == [axes.get_ylim()[1]]
+    else:
+        assert bar[1] == pytest.approx(1 / (1 + lower / 100))
+        assert bar[1] < axes.get_ylim()[1]
+        assert not arrows
 
 
 def test_changes_are_paired_by_seed():
@@ -219,11 +247,13 @@ def test_changes_are_paired_by_seed():
     assert found.interval[1] - found.mean == pytest.approx(4.3027 * 100 * 0.0057735 / math.sqrt(3), rel=1e-3)
     assert percent_change({1: 9.0}, {1: 10.0}) == Change(pytest.approx(-10.0), None, 1)
     # A seed that is not finite is not left out.
-    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, 2)
+    assert percent_change({1: math.inf, 2: 9.0}, {1: 10.0, 2: 10.0}) == Change(math.inf, None, 2, "infinite in seed 1")
     assert percent_change({1: 9.0}, {2: 9.0}) is None
-    # There is no change relative to a value that is not finite.
-    assert percent_change({1: 9.0}, {1: math.inf}) is None
-    assert percent_change({1: 9.0, 2: 9.0}, {1: math.inf, 2: 10.0}) is None
+    # The change relative to 0, or to a value that is not finite, is undefined.
+    for base in (math.inf, math.nan, 0.0):
+        found = percent_change({1: 9.0, 2: 9.0}, {1: base, 2: 10.0})
+        assert math.isnan(found.mean)
+        assert found[1:] == (None, 2, "undefined in seed 1")
 
 
 def test_only_comparable_times_are_compared():

@@ -1,10 +1,12 @@
 """What a table shows of its numbers, grids and remarks."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
 from raretok.reporting.tables.cells import Cell, blocks
+from raretok.reporting.tables.table_command import tidy
 from raretok.reporting.tables.table_text import number, remarks, spread, under_heading
 
 MAIN = Cell("MLE", "PPL", "rare", value=1.25, spread=0.5, seeds=2, format=".2f", remarks=("1 of 2 seeds",))
@@ -46,3 +48,31 @@ def test_a_remark_on_all_grids_names_the_row_once():
     assert remarks([MAIN, further("Last step", "last"), other]) == ["MLE, AGG: 1 of 2 seeds."]
     assert remarks([MAIN, further("Last step", "last", remarks=())]) == ["MLE: 1 of 2 seeds."]
     assert remarks([replace(MAIN, remarks=()), further("Last step", "last")]) == ["MLE [last]: 1 of 2 seeds."]
+
+
+@pytest.mark.parametrize(
+    ("value", "deviation", "shown"),
+    [
+        (3.3333e199, 5.7735e199, ("3.33e+199", "5.77e+199")),
+        (math.inf, None, ("inf", "")),
+        (-math.inf, None, ("-inf", "")),
+        (math.nan, None, ("undefined", "")),
+        (1e-320, None, ("0.00", "")),
+    ],
+)
+def test_odd_numbers(value, deviation, shown):
+    cell = Cell("AGG", "PPL", value=value, spread=deviation, seeds=3, format=".2f")
+    assert (number(cell), spread(cell)) == shown
+
+
+def test_an_interval_that_is_not_finite_is_a_word():
+    assert number(Cell("a", "b", value=5.0, interval=(-math.inf, math.inf), format="+z.1f")) == "+5.0 [-inf, +inf]"
+
+
+def test_the_seeds_that_are_not_finite_are_named_below_the_table():
+    cells = [
+        Cell("AGG", "PPL", value=math.inf, seeds=3, not_finite="infinite in seed 2"),
+        Cell("MLE", "PPL", value=2.0),
+    ]
+    assert remarks(cells) == ["AGG: infinite in seed 2."]
+    assert tidy(cells)["note"].tolist() == ["infinite in seed 2", ""]

@@ -1,6 +1,7 @@
 """Config files: reading and checking; every mistake is one sentence that names file and key."""
 
 import json
+import math
 from copy import deepcopy
 from pathlib import Path
 
@@ -11,13 +12,14 @@ from raretok.core.type_check import validate
 
 # libyaml if PyYAML has it, ten times as fast: every start of Snakemake reads 30 files.
 SAFE_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+CONSTRUCTOR = yaml.constructor.SafeConstructor()
 
 
 def read_yaml(path: Path) -> dict:
     """The mapping in a YAML file.
 
     Raises UserError if the file is missing, is not YAML or holds no mapping, if a key occurs twice (YAML would silently
-    keep the second value), and for a number that is not finite (.nan, .inf).
+    keep the second value), and for a number that is not finite (.nan, .inf, 1.0e+999).
     """
     try:
         loader = SAFE_LOADER(path.read_text(encoding="utf-8"))
@@ -50,7 +52,7 @@ def _check_node(node: yaml.Node | None, path: Path) -> None:
             waiting += [part for pair in current.value for part in pair]
         elif isinstance(current, yaml.SequenceNode):
             waiting += current.value
-        elif current.tag.endswith(":float") and current.value.lstrip("+-").lower() in (".inf", ".nan"):
+        elif current.tag.endswith(":float") and not math.isfinite(CONSTRUCTOR.construct_yaml_float(current)):
             raise UserError(f"{path}, line {line}: {current.value} is not a number; write a finite one")
 
 

@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import math
 import os
+import re
 import shutil
 import tempfile
 import zipfile
@@ -57,8 +59,33 @@ def copy_file(source: Path | str, target: Path | str) -> None:
 
 
 def read_json(source: Path | str):
-    """The value in the JSON file `source`."""
-    return json.loads(Path(source).read_text(encoding="utf-8"))
+    """The value in the JSON file `source`; see `parse_json`."""
+    return parse_json(Path(source).read_text(encoding="utf-8"), str(source))
+
+
+def parse_json(text: str, source: str):
+    """The value of a JSON text, which `source` names in errors.
+
+    Raises UserError for a number that is not finite: NaN and Infinity, which Python would read, and 1e999. Raises
+    ValueError for text that is no JSON.
+    """
+
+    def refuse(number: str):
+        # Of several equal texts the first that is no part of a string
+        tokens = JSON_TOKEN.finditer(text)
+        start = next((token.start() for token in tokens if token[0] == number), 0)
+        line = text.count("\n", 0, start) + 1
+        raise UserError(f"{source}, line {line}: {number} is not a finite number; correct it or make the file again")
+
+    def finite(number: str) -> float:
+        value = float(number)
+        return value if math.isfinite(value) else refuse(number)
+
+    return json.loads(text, parse_float=finite, parse_constant=refuse)
+
+
+# A string or a number in JSON
+JSON_TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|-?\w[\w.+-]*')
 
 
 def read_arrays(source: Path | str) -> dict:

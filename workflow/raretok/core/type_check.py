@@ -4,6 +4,7 @@ Config values stay as YAML returns them, so a mapping with known keys is a `Type
 description of the allowed values.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -145,6 +146,8 @@ def _is_a(kind: object) -> Callable[[object], bool]:
         return lambda value: value in allowed
     kind = dict if is_mapping(kind) else get_origin(kind) or kind
     plain = (int, float) if kind is float else kind
+    if kind is float:
+        return lambda value: isinstance(value, plain) and not isinstance(value, bool) and math.isfinite(value)
     # In Python, bool is a subclass of int.
     if kind in (bool, object):
         return lambda value: isinstance(value, plain)

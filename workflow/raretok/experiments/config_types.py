@@ -45,6 +45,8 @@ class Choices(TypedDict):
     data_mirror: str | None
     # Where to train and evaluate; `auto` uses a GPU if there is one. Not part of a run's identity.
     device: Literal["auto", "cpu", "cuda"]
+    # Share of a claim's printed effect; if larger effects are excluded in both directions, the verdict says so.
+    equivalence: Annotated[float, Limit("exclusiveMinimum", 0), Limit("maximum", 1)]
     # Number of jobs that may share a GPU of this machine; use more than 1 for tiny models.
     runs_per_gpu: Annotated[Positive, Limit("maximum", 100)]
     # Number of processes that train one run, each on its own GPU. Without dropout, results differ only by
@@ -88,6 +90,8 @@ class ScaledPaper(TypedDict, total=False):
 class Scale(TypedDict):
     # Shown in the title of every table and figure.
     title: str
+    # What verdicts at this scale can and cannot show, in whole sentences, for the report.
+    shows: NotRequired[Text]
     # Number of seeds if config.yaml sets none.
     seeds: Positive
     # Time limits of cluster jobs, in minutes: training a run (which continues in another job), evaluating it, one job

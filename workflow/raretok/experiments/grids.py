@@ -13,13 +13,14 @@ from raretok.core.errors import UserError
 WORDS = {"rate": "learning rate x"}
 
 
-def expand(paper: dict, where: str) -> dict:
+def expand(paper: dict, where: str, every: bool = False) -> dict:
     """`paper` (checked values of its file) with every method that has a `grid` replaced by its candidates.
 
     A grid maps parameters (`gate.alpha`, or `rate`) to values; the k-th candidate takes the k-th value of each. If the
     paper has `candidates: n`, or a method its own, only the first n are kept. Tables and figures that name such a
     method then name its candidates, with {method: {label, methods: {name: values}}} under `candidates`. Raises
-    UserError if methods have different numbers of candidates, or if a parameter's part does not exist.
+    UserError if methods have different numbers of candidates, or if a parameter's part does not exist. every: keep
+    all values of the grids, also those that no scale may use.
     """
     grids = {name: entry["grid"] for name, entry in paper["methods"].items() if "grid" in entry}
     if not grids:
@@ -27,7 +28,7 @@ def expand(paper: dict, where: str) -> dict:
     check_effort(paper["methods"], paper.get("candidates"), where)
     methods, families = {}, {}
     for name, entry in paper["methods"].items():
-        number = entry.get("candidates", paper.get("candidates"))
+        number = None if every else entry.get("candidates", paper.get("candidates"))
         made = candidates(name, entry, number, f"{where}: methods.{name}.grid")
         methods |= {candidate: made_entry for candidate, (made_entry, _) in made.items()}
         families[name] = {"label": entry["label"], "methods": {key: words for key, (_, words) in made.items()}}
@@ -81,7 +82,8 @@ def candidates(name: str, entry: dict, number: int | None, where: str) -> dict[s
         for parameter, value in zip(parameters, values, strict=True):
             set_parameter(own, parameter, value, where)
         pairs = list(zip(parameters, values, strict=True))
-        words = ", ".join(in_words(*pair) for pair in pairs)
+        # The experiment's own learning rate is not worth a word beside another parameter.
+        words = ", ".join(in_words(*pair) for pair in pairs if len(pairs) == 1 or pair != ("rate", 1))
         names = ["_".join([name, *(in_name(*pair) for pair in part)]) for part in (pairs[:1], pairs)]
         candidate = next((candidate for candidate in names if candidate not in made), None)
         if candidate is None:

@@ -256,7 +256,7 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
         check_references(original, path)
         scaled = without_left_out(merge(original, changes), only)
         validate(scaled, Paper, f"{scale_path} (over {path})")
-        published[paper] = expand(original, str(path))
+        published[paper] = expand(original, str(path), every=True)
         papers[paper] = expand(scaled, f"{scale_path} (over {path})")
     corpora = load_corpora(project / "config" / "corpora.yaml")
     check_experiments(papers, corpora)

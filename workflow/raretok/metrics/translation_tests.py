@@ -2,24 +2,32 @@
 
 Sources: Koehn 2004; Riezler and Maxwell 2005. Only hypotheses are needed.
 
-sacrebleu counts samples whose difference is larger than the observed one, but not equal ones. If systems differ in a
-handful of sentences, most samples are equal, and its p is far too small.
+The bootstrap is sacrebleu's. Its randomisation test counts only exchanges whose difference is larger than the observed
+one. If systems differ in a handful of sentences, most exchanges give an equal difference, and its p is far too small.
+The one here also counts equal differences, as its source does, and with few differing sentences takes all exchanges.
+Where no difference is equal, p is sacrebleu's.
 """
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
 from raretok.metrics.translation_scores import Scoring
 
 # The split whose translations are compared.
 SPLIT = "test"
-# sacrebleu's names of the tests, and default numbers of samples.
-TESTS = {"bootstrap": ("bs", 1000), "randomisation": ("ar", 10_000)}
+# With at most this many differing sentences, randomisation takes all exchanges.
+MOST_ENUMERATED = 16
+# Relative difference below which differences of scores count as equal.
+ROUNDING = 1e-9
+# Numbers of samples, as in sacrebleu.
+TESTS = {"bootstrap": 1000, "randomisation": 10_000}
 # sacrebleu reads its seed from the environment.
 SEED_VARIABLE = "SACREBLEU_SEED"
 
@@ -56,31 +64,62 @@ def compare(
     All three have the same number of sentences. samples: number of resamples or trials; by default sacrebleu's 1,000
     and 10,000. seed: at least 1, because sacrebleu takes 0 for none; equal seeds give equal p.
     """
-    systems = [("first", list(first)), ("second", list(second))]
-    found = []
-    for test in tests:
-        kind, usual = TESTS[test]
-        metrics = {"bleu": scoring.bleu([list(references)]), "chrf": scoring.chrf([list(references)])}
-        with _seed(seed):
-            paired = PairedTest(systems, metrics, references=None, test_type=kind, n_samples=samples or usual)
-            signatures, scores = paired()
-        # sacrebleu names metrics by variant (chrF2), in the given order.
-        for name, variant in zip(metrics, signatures, strict=True):
-            results = scores[variant]
-            values = [float(one.score) for one in results]
-            found.append(
-                Comparison(
-                    metric=name,
-                    test=test,
-                    first=values[0],
-                    second=values[1],
-                    # For equal systems no sample has a larger difference than 0: sacrebleu would report 1/1001.
-                    p=1.0 if values[0] == values[1] else float(results[1].p_value),
-                    intervals=tuple(map(_interval, results)) if test == "bootstrap" else None,
-                    signature=str(signatures[variant]),
-                )
-            )
-    return found
+    return [
+        comparison
+        for test in tests
+        for comparison in (_bootstrap if test == "bootstrap" else _randomisation)(
+            list(first), list(second), list(references), scoring, samples or TESTS[test], seed
+        )
+    ]
+
+
+def _metrics(scoring: Scoring, references: list[str]) -> dict[str, BLEU | CHRF]:
+    return {"bleu": scoring.bleu([references]), "chrf": scoring.chrf([references])}
+
+
+def _bootstrap(
+    first: list[str], second: list[str], references: list[str], scoring: Scoring, samples: int, seed: int
+) -> Iterator[Comparison]:
+    """sacrebleu's paired bootstrap."""
+    metrics = _metrics(scoring, references)
+    systems = [("first", first), ("second", second)]
+    with _seed(seed):
+        paired = PairedTest(systems, metrics, references=None, test_type="bs", n_samples=samples)
+        signatures, scores = paired()
+    # sacrebleu names metrics by variant (chrF2), in the given order.
+    for name, variant in zip(metrics, signatures, strict=True):
+        results = scores[variant]
+        values = [float(one.score) for one in results]
+        # Resamples of equal systems, or of one sentence, are all equal: sacrebleu would report 1/1001.
+        p = 1.0 if values[0] == values[1] or len(references) == 1 else float(results[1].p_value)
+        intervals = tuple(map(_interval, results))
+        yield Comparison(name, "bootstrap", *values, p, intervals, str(signatures[variant]))
+
+
+def _randomisation(
+    first: list[str], second: list[str], references: list[str], scoring: Scoring, samples: int, seed: int
+) -> Iterator[Comparison]:
+    """Approximate randomisation, with the random numbers of sacrebleu; exact for few differing sentences."""
+    exchanged = np.random.default_rng(seed).integers(2, size=(samples, len(references)), dtype=bool)
+    for name, scorer in _metrics(scoring, references).items():
+        ours, theirs = (np.array(scorer._extract_corpus_statistics(lines, None)) for lines in (first, second))
+        differ = np.flatnonzero((ours != theirs).any(axis=1))
+        trials, exact = exchanged, len(differ) <= MOST_ENUMERATED
+        if exact:
+            # The exchange of a set of sentences and that of all others give the same difference.
+            free = max(0, len(differ) - 1)
+            trials = np.zeros((2**free, len(references)), dtype=bool)
+            trials[:, differ[:free]] = np.arange(2**free)[:, None] >> np.arange(free) & 1
+        # Sums of sufficient statistics over sentences; integers, so that equal exchanges have equal scores.
+        sums = trials @ ours + ~trials @ theirs, ~trials @ ours + trials @ theirs
+        scores = [np.array([scorer._compute_score_from_stats(list(one)).score for one in side]) for side in sums]
+        values = [float(scorer._compute_score_from_stats(list(side.sum(0))).score) for side in (ours, theirs)]
+        reached = int((np.abs(scores[0] - scores[1]) >= abs(values[0] - values[1]) * (1 - ROUNDING)).sum())
+        p = reached / len(trials) if exact else (reached + 1) / (len(trials) + 1)
+        signature = scorer.get_signature()
+        signature.update("seed", str(seed))
+        signature.update("ar", "all" if exact else samples)
+        yield Comparison(name, "randomisation", *values, p, None, str(signature))
 
 
 def compare_systems(

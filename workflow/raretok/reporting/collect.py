@@ -9,7 +9,7 @@ from raretok.core.errors import UserError
 from raretok.core.files import read_json
 from raretok.reporting.csv_rows import write_table
 from raretok.reporting.definition import Definition
-from raretok.reporting.results import COLUMNS, Results, index_results
+from raretok.reporting.results import COLUMNS, NOT_FINITE, Results, index_results
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,7 +25,7 @@ def main(arguments: argparse.Namespace) -> None:
 
 def collect(paths: list[Path]) -> pd.DataFrame:
     """One row per measurement, sorted by run; the metrics of a run keep the order in which they were written."""
-    rows = [row for path in paths for row in _rows(read_json(path))]
+    rows = [row for path in paths for row in _rows(read_json(path), path)]
     table = pd.DataFrame(rows, columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
 
@@ -43,7 +43,11 @@ def read_item(folder: Path, definition: Definition, item: str) -> Results:
     return index_results(folder, collect([path for run in sorted(runs) if (path := run / "metrics.json").exists()]))
 
 
-def _rows(record: dict) -> list[dict]:
+def _rows(record: dict, path: Path) -> list[dict]:
     run = record["training"]
+    for metric in record["metrics"]:
+        if not isinstance(metric["value"], int | float) and metric["value"] not in NOT_FINITE:
+            where = f"{path}: {metric['metric']} {metric['group']}".rstrip()
+            raise UserError(f"{where} is {metric['value']!r}, not a number; evaluate the run again")
     about = {key: run[key] for key in ("paper", "experiment", "method", "seed")} | {"run": run["hash"]}
     return [about | {key: metric[key] for key in COLUMNS[4:-1]} for metric in record["metrics"]]

@@ -4,11 +4,11 @@ The command `definition` writes the file, so that reporting reads results and no
 config file, which is the order of columns and rows.
 """
 
-import json
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from raretok.core.errors import UserError
+from raretok.core.files import parse_json
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class Definition:
     """A paper at one scale.
 
     comparable: whether numbers can be compared with the printed ones. printed: whether the paper has printed numbers.
-    outdated: names of finished runs that were made with other settings; they count as missing.
+    equivalence: share of a claim's printed effect that the test of equivalence excludes. outdated: names of finished
+    runs that were made with other settings; they count as missing.
     """
 
     paper: str
@@ -75,6 +76,8 @@ class Definition:
     settings: dict[str, dict] = field(default_factory=dict)
     headline: dict = field(default_factory=dict)  # the paper's picture: table, methods, column, group, says
     printed: bool = True
+    scale_shows: str = ""  # what verdicts at this scale can and cannot show
+    equivalence: float = 0.5
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
     outdated: list[str] = field(default_factory=list)
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
@@ -180,7 +183,7 @@ def read_definition(source: str) -> Definition:
 
 def parse_definition(text: str) -> Definition:
     """`definition_of` a JSON text."""
-    return definition_of(json.loads(text))
+    return definition_of(parse_json(text, "the definition"))
 
 
 def definition_of(raw: dict) -> Definition:

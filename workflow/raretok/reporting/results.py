@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from raretok.core.files import read_arrays, read_json
-from raretok.reporting.csv_rows import read_table
+from raretok.reporting.csv_rows import check_numbers, read_table
 from raretok.reporting.definition import Method
+from raretok.reporting.statistics.over_seeds import deviation_of, mean_of, not_finite
 
 COLUMNS = ["paper", "experiment", "method", "seed", "metric", "group", "split", "value", "n", "signature", "run"]
 KEY = ["experiment", "method", "metric", "group", "split"]
@@ -21,6 +22,11 @@ NEEDS_FINITE = {"best_temperature": "best_perplexity"}
 
 # Perplexities of a diverged model: NaN counts as infinity.
 WORST = {"fitted_perplexity": math.inf}
+
+# What metrics.json and metrics.csv write for numbers that JSON cannot hold.
+NOT_FINITE = ("inf", "-inf", "nan")
+# Columns with numbers in the files of a paper's published numbers.
+NUMBERS = {"numbers": ("value", "reference"), "claims": ("null", "margin"), "neighbours": ("rank",)}
 
 # Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
 GPT2_COLUMNS = {
@@ -55,11 +61,15 @@ class Printed(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Mean over seeds, sample standard deviation (None for one seed or an infinite value), and number of seeds."""
+    """Mean over seeds, sample standard deviation, number of seeds, and the seeds that are not finite, in words.
+
+    The deviation is None for one seed, and if one is not finite.
+    """
 
     mean: float
     spread: float | None
     seeds: int
+    not_finite: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class Results:
     def per_seed(
         self, method: Method, metric: str, group: str = "", checkpoint: str = "best", split: str | None = None
     ) -> dict[int, float]:
-        """Values by seed, empty if nothing was measured; NaN counts as not measured.
+        """Values by seed, empty if nothing was measured.
 
         Without `split`, the first one with this metric at `checkpoint` is used: `test@best` for a perplexity
         (`valid@best` for a paper without test text), `weights@best` for an isotropy.
@@ -84,7 +94,10 @@ class Results:
             found = self.values.get((method.experiment, method.name, metric, group, name), {})
             if metric in NEEDS_FINITE:
                 needed = self.per_seed(method, NEEDS_FINITE[metric], group, checkpoint, split)
-                found = {seed: value for seed, value in found.items() if math.isfinite(needed.get(seed, math.nan))}
+                found = {
+                    seed: value if math.isfinite(needed.get(seed, math.nan)) else math.nan
+                    for seed, value in found.items()
+                }
             if found:
                 return found
         return {}
@@ -129,24 +142,28 @@ def _training_in(path: Path) -> dict:
 
 
 def read_results(folder: Path | str) -> Results:
-    """Read `metrics.csv` of a scale's results folder."""
-    return index_results(Path(folder), read_table(Path(folder) / "metrics.csv"))
+    """Read `metrics.csv` of a scale's results folder; raises UserError for a number that cannot be read."""
+    path = Path(folder) / "metrics.csv"
+    table = read_table(path)
+    check_numbers(table, path, ("seed", "n"))
+    check_numbers(table, path, ("value",), NOT_FINITE)
+    return index_results(Path(folder), table)
 
 
 def index_results(folder: Path, metrics: pd.DataFrame) -> Results:
     """The Results of `folder` with the numbers `metrics` (COLUMNS).
 
-    A NaN counts as not measured, except for metrics in `WORST`.
+    A NaN of no items (n is 0) counts as not measured; another one is undefined, or the worst value of a metric in
+    `WORST`.
     """
     metrics = metrics.astype({"seed": int, "value": float})
     values = defaultdict(dict)
     keys = zip(*(metrics[name] for name in KEY), strict=True)
     for key, seed, value, n in zip(keys, *(metrics[name] for name in ("seed", "value", "n")), strict=True):
         metric = key[KEY.index("metric")]
-        if metric in WORST and math.isnan(value) and int(n):
-            value = WORST[metric]
-        if not math.isnan(value):
-            values[key][seed] = value
+        if math.isnan(value) and not int(n):
+            continue
+        values[key][seed] = WORST.get(metric, value) if math.isnan(value) else value
     return Results(folder, metrics, dict(values))
 
 
@@ -156,9 +173,8 @@ def summarise(values: dict[int, float] | float | None) -> Spread | None:
         return Spread(values, None, 0)
     if not values:
         return None
-    numbers = pd.Series(values.values(), dtype=float)
-    spread = numbers.std() if np.isfinite(numbers).all() else math.nan
-    return Spread(float(numbers.mean()), None if math.isnan(spread) else float(spread), len(numbers))
+    numbers = values.values()
+    return Spread(mean_of(numbers), deviation_of(numbers), len(values), not_finite(values))
 
 
 def is_initialised(column: str) -> bool:
@@ -181,8 +197,13 @@ def gpt2_values(measured: dict | None, column: str) -> dict[int, float] | float 
 
 
 def read_published(folder: Path | str, name: str, paper: str) -> pd.DataFrame:
-    """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`."""
-    table = read_table(Path(folder) / paper / f"{name}.csv")
+    """The rows of `<folder>/<paper>/<name>.csv`, all as text, with a first column `paper`.
+
+    Raises UserError for a number that cannot be read. A printed perplexity can be infinite.
+    """
+    path = Path(folder) / paper / f"{name}.csv"
+    table = read_table(path)
+    check_numbers(table, path, [column for column in NUMBERS.get(name, ()) if column in table], ("inf",))
     table.insert(0, "paper", paper)
     return table
 

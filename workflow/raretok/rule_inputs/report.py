@@ -194,7 +194,9 @@ def definition(table: RunTable, paper: str) -> dict:
         "title": settings["title"],
         "scale": table.scale,
         "scale_title": table.scale_settings["title"],
+        "scale_shows": table.scale_settings.get("shows", ""),
         "printed": settings.get("printed", True),
+        "equivalence": table.config["equivalence"],
         "comparable": not changes_settings(table.scale_settings["papers"].get(paper, {})),
         "methods": {
             name: {
@@ -227,7 +229,9 @@ def definition_config(table: RunTable, wildcards, output) -> list[str]:
 
     Snakemake compares no params that depend on `output`: other words for the same definition rerun nothing.
     """
-    return [f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "recorded", "finished")]
+    return [
+        f"{key}={json.dumps(table.config[key])}" for key in ("scale", "seeds", "equivalence", "recorded", "finished")
+    ]
 
 
 def printed(table: RunTable, wildcards) -> list[str]:

@@ -13,6 +13,7 @@ from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.other_language import of_other_language
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
+from raretok.reporting.statistics.over_seeds import mean_text
 
 # Figure 5: printed alpha by method; a scaled run derives its own from it.
 ALPHAS = {"agg_a0.01": 0.01, "agg_a0.02": 0.02, "agg": 0.03, "agg_a0.04": 0.04, "agg_a0.05": 0.05}
@@ -216,7 +217,7 @@ def mean_of_prefixes(evidence: Evidence) -> str:
     evidence = evidence.of("table15")
     methods = evidence.definition.methods
     means = {methods[name].label: evidence.metric(name, "generated_uniq", "mean") for name in ("agg", "mle")}
-    texts = [f"{label} {np.mean(list(values.values())):.1f}" for label, values in means.items()]
+    texts = [f"{label} {mean_text(values, '.1f')}" for label, values in means.items()]
     return f"mean over all test prefixes: {', '.join(texts)}"
 
 

@@ -11,9 +11,10 @@ from raretok.papers.agg.claims import ALPHAS
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
+from raretok.reporting.figures.shown import Drawn, NotRun, first_run, not_drawn_note, seeds_note, with_arrays
 from raretok.reporting.figures.style import BASE, BLACK, GREY, METHODS, SKY, look_of, not_run, sheet
-from raretok.reporting.results import Results
+from raretok.reporting.results import Results, summarise
+from raretok.reporting.statistics.over_seeds import mean_text
 from raretok.reporting.tables.cells import derived_remark
 
 GROUPS = ("frequent", "medium", "rare")
@@ -73,7 +74,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         "Left axis: I(W) (1 is isotropic). Right axis: mean cosine of all pairs of a rare and a frequent embedding. "
         f"{language_panels.GAP_SAID} "
-        f"{seeds_note(results, methods)}"
+        f"{seeds_note(results, methods, 'snapshots.isotropy_sign_free', 'snapshots.cosine_rare_frequent')}"
     )
 
 
@@ -87,7 +88,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
         arrays = first_run(results, method)
         language_panels.scatter_groups(axes, arrays["best.svd"], arrays["bounds"])
         accuracy = results.per_seed(method, "separability", "svd")
-        said = f", separable {np.mean(list(accuracy.values())):.2f}" if accuracy else ""
+        said = f", separable {mean_text(accuracy, '.2f')}" if accuracy else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set(xlabel="SVD component 1", ylabel="SVD component 2" if letter == "a" else None)
     language_panels.share_limits(panels[:-1])
@@ -104,7 +105,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         f"{PROJECTION} Separable: balanced accuracy of the best linear classifier of rare against frequent tokens in "
         "the plane, mean over seeds; 0.5 is chance. Points are from the first seed. (c): "
-        + seeds_note(results, methods).replace("Mean", "mean").replace("One", "one")
+        + seeds_note(results, methods, "best.singular_values").replace("Mean", "mean").replace("One", "one")
         + _derived(definition, results, methods)
     )
 
@@ -133,7 +134,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         f"{method.label}: tokens seen fewer than alpha times per step, averaged over the last K steps, or over all "
         "steps before step K. Counts are whole numbers: the curve jumps where alpha times the steps so far passes one. "
-        f"{seeds_note(results, methods)}{_derived(definition, results, methods)}"
+        f"{seeds_note(results, methods, 'rare_types.sizes')}{_derived(definition, results, methods)}"
     )
 
 
@@ -166,6 +167,12 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     handles = [handle for axes in panels[:, 0] for handle in axes.get_legend_handles_labels()[0]]
     # The bars of AGG come before the line of MLE.
     language_panels.draw_legend(strip, sorted(handles, key=lambda handle: isinstance(handle, Line2D)))
+    named = {
+        f"{method.label}, {title} of {name}": results.per_seed(method, metric, group)
+        for method in methods
+        for group, name, _ in rows
+        for metric, title in columns
+    }
     derived = [
         f"{training['derived']['alpha']:.3g} for {ALPHAS[method.name]:g}"
         for method in swept
@@ -178,7 +185,7 @@ def figure5(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         "Rare, non-rare (frequent and medium) and all tokens, each on its own scale; (a) and (b): test text. "
         "The paper's panels show rare and all tokens, its text discusses non-rare ones. Means over n seeds; bars"
-        f"{band}: one sample standard deviation{lone}.{line}{scaled}"
+        f"{band}: one sample standard deviation{lone}.{line}{scaled}{not_drawn_note(named)}"
     )
 
 
@@ -193,14 +200,13 @@ def _against_alpha(
     look: dict,
 ) -> None:
     """Draw one panel; `tokens`: the group's name in the legend."""
-    points = {ALPHAS[method.name]: list(results.per_seed(method, metric, group).values()) for method in swept}
-    points = {alpha: values for alpha, values in points.items() if values}
-    line = list(results.per_seed(reference, metric, group).values()) if reference else []
-    if line:
-        label, mean = reference.label if group == "total" else None, np.mean(line)
+    points = {ALPHAS[method.name]: summarise(results.per_seed(method, metric, group)) for method in swept}
+    points = {alpha: summary for alpha, summary in points.items() if summary}
+    line = summarise(results.per_seed(reference, metric, group)) if reference else None
+    if line and not line.not_finite:
+        label, mean, deviation, *_ = reference.label if group == "total" else None, *line
         axes.axhline(mean, color=GREY, linestyle=(0, (5, 2)), linewidth=1.4, label=label)
-        if len(line) > 1:
-            deviation = np.std(line, ddof=1)
+        if deviation is not None:
             axes.axhspan(mean - deviation, mean + deviation, color=GREY, alpha=0.2, linewidth=0)
     if not points:
         not_run(axes, "AGG")
@@ -208,9 +214,9 @@ def _against_alpha(
     alphas = sorted(points)
     axes.errorbar(
         alphas,
-        [np.mean(points[alpha]) for alpha in alphas],
-        # Nothing is drawn for NaN: one seed has no deviation.
-        [np.std(points[alpha], ddof=1) if len(points[alpha]) > 1 else np.nan for alpha in alphas],
+        # Nothing is drawn for NaN: a mean that is not finite, the deviation of one seed.
+        [np.nan if points[alpha].not_finite else points[alpha].mean for alpha in alphas],
+        [np.nan if points[alpha].spread is None else points[alpha].spread for alpha in alphas],
         capsize=3,
         linewidth=1.8,
         label=f"AGG, {tokens}",

@@ -16,9 +16,9 @@ from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures import language_panels
 from raretok.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
-from raretok.reporting.figures.style import sheet
+from raretok.reporting.figures.style import figure_text, sheet
 from raretok.reporting.results import Results
-from raretok.reporting.tables.neighbour_table import visible_text
+from raretok.reporting.statistics.over_seeds import deviation_of, mean_text
 
 GROUPS = ("high-frequency", "mid-frequency", "low-frequency")
 COUNTERPART = "The paper's figure shows a translation model; this is its counterpart for the language model."
@@ -81,8 +81,8 @@ def _planes(definition: Definition, item: str, results: Results) -> Drawn:
     for letter, axes, method in zip("abc", panels[0], methods, strict=False):
         arrays = first_run(results, method)
         language_panels.scatter_groups(axes, arrays["best.pca"], arrays["bounds"])
-        cosine = list(results.per_seed(method, "mean_cosine", "total").values())
-        said = f", S(w) {np.mean(cosine):.3f}" if cosine else ""
+        cosine = results.per_seed(method, "mean_cosine", "total")
+        said = f", S(w) {mean_text(cosine, '.3f')}" if cosine else ""
         axes.set_title(f"({letter}) {method.label}{said}", loc="left")
         axes.set_xlabel("PCA component 1")
     panels[0, 0].set_ylabel("PCA component 2")
@@ -143,8 +143,9 @@ def _correlation_said(values: dict[int, float], seed: int) -> str:
     """Part of a panel's title: the correlation of the drawn seed and, on a second line, mean and spread over seeds."""
     said = f", Spearman {values[seed]:+.2f} (seed {seed})" if seed in values else ""
     if len(values) > 1:
-        numbers = list(values.values())
-        said += f"\nmean {np.mean(numbers):+.2f} ± {np.std(numbers, ddof=1):.2f} ({len(values)} seeds)"
+        deviation = deviation_of(values.values())
+        spread = "" if deviation is None else f" ± {deviation:.2f}"
+        said += f"\nmean {mean_text(values, '+.2f')}{spread} ({len(values)} seeds)"
     return said.replace("-", MINUS)
 
 
@@ -171,7 +172,7 @@ def _unordered_said(arrays: dict[str, np.ndarray]) -> str:
 def _query(definition: Definition, arrays: dict[str, np.ndarray], query: int) -> tuple[str, str]:
     """One of a run's queries, and the caption's words on it: its language, and the paper's query if that differs."""
     identity = int(arrays["best.neighbour_queries"][query])
-    word = visible_text(str(arrays["vocabulary"][identity])).removeprefix("␣")
+    word = figure_text(str(arrays["vocabulary"][identity])).removeprefix("␣")
     side = "target" if language_of(arrays["source_counts"], arrays["counts"])[identity] == TARGET else "source"
     # A type without the separator ends a word, of which it can be a part.
     part = " or the end of one" if any(str(name).endswith(SEPARATOR) for name in arrays["vocabulary"]) else ""
@@ -249,7 +250,7 @@ def figure2(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         f"{_corpus(definition, method)}. Embeddings of rare words are frozen until step {step:,}{paper}. "
         f"{_frozen_said(results, method)}{_without_target(first_run(results, method))}{second}"
-        f"{language_panels.GAP_SAID} {seeds_note(results, methods)}"
+        f"{language_panels.GAP_SAID} {seeds_note(results, methods, 'snapshots.inner_product')}"
     )
 
 

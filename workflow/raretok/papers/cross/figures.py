@@ -36,7 +36,7 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
     tasks = {task: name for task, name in entry["experiments"].items() if name in definition.settings}
     baseline = families(definition, entry)[0]
     known = {task: figure_points(definition, results, entry, experiment) for task, experiment in tasks.items()}
-    known = {task: found for task, found in known.items() if any(point.is_drawn for point in found)}
+    known = {task: found for task, found in known.items() if any(point.is_drawn or point.not_finite for point in found)}
     if not known:
         raise NotRun
     figure = sheet(0.4 + 4.6 * len(known))
@@ -73,6 +73,11 @@ def figure1(definition: Definition, item: str, results: Results) -> Drawn:
         f"frequent tokens, linear up to {LINEAR:g}% and logarithmic beyond. Shaded: a gain without a loss. "
         "Circles: single methods; diamonds: combinations."
     )
+    odd = [f"{point.label} ({point.not_finite})" for found in known.values() for point in found if point.not_finite]
+    if odd:
+        text += f" Not drawn: {', '.join(odd)}."
+    if any(any(point.is_drawn and is_open(point) for point in found) for found in known.values()):
+        text += " Arrows: the interval leaves the axis."
     if any(point.is_provisional for found in known.values() for point in found if point.is_drawn):
         text += " Provisional: runs are missing, which could change the choice among a method's values."
     return figure, text
@@ -85,7 +90,8 @@ def offset_line(results: Results, method: Method | None) -> tuple[np.ndarray, np
     if not arrays:
         return None
     curves = [one["best.offset_perplexities"][:, [0, 2]] for one in arrays]
-    return arrays[0]["best.offsets"], 100 * (np.mean([curve / curve[0] for curve in curves], axis=0) - 1)
+    with np.errstate(invalid="ignore"):
+        return arrays[0]["best.offsets"], 100 * (np.mean([curve / curve[0] for curve in curves], axis=0) - 1)
 
 
 def draw_offsets(axes: Axes, label: str, offsets: np.ndarray, changes: np.ndarray) -> None:
@@ -95,8 +101,18 @@ def draw_offsets(axes: Axes, label: str, offsets: np.ndarray, changes: np.ndarra
 
 
 def gain_of(change):
-    """The first method's perplexity as a multiple of a method's, from the method's change in per cent."""
-    return 1 / (1 + change / 100)
+    """The first method's perplexity as a multiple of a method's, from the method's change in per cent.
+
+    Infinite for a change to 0 or below, which the interval of a change over few seeds can include.
+    """
+    share = np.maximum(1 + np.asarray(change, dtype=float) / 100, 0.0)
+    with np.errstate(divide="ignore"):
+        return 1 / share
+
+
+def is_open(point: Point) -> bool:
+    """Whether the interval of a drawn point's gain has no upper end."""
+    return point.rare.interval is not None and np.isinf(gain_of(point.rare.interval[0]))
 
 
 def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
@@ -105,11 +121,14 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
         loss, rare = point.frequent, point.rare
         gain = gain_of(rare.mean)
         look = COMBINED if "+" in point.label else SINGLE
+        closed = rare.interval is not None and not is_open(point)
+        if is_open(point):
+            axes.update_datalim([(loss.mean, gain_of(rare.interval[1]))])
         axes.errorbar(
             loss.mean,
             gain,
             xerr=None if loss.interval is None else np.abs(np.subtract(loss.interval, loss.mean))[:, None],
-            yerr=None if rare.interval is None else np.abs(gain_of(np.array(rare.interval)) - gain)[::-1, None],
+            yerr=np.abs(gain_of(rare.interval) - gain)[::-1, None] if closed else None,
             linestyle="none",
             markersize=5,
             alpha=0.65,
@@ -126,6 +145,7 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="loss on frequent tokens", ylabel=f"gain on rare tokens: {first}'s perplexity / the method's")
     widen(axes)
+    draw_open_intervals(axes, shown)
     axes.set_xticks(loss_ticks(*axes.get_xlim()))
     left, top = axes.get_xlim()[0], axes.get_ylim()[1]
     axes.fill_between([left, 0], 1, top, color="#009E73", alpha=0.08, linewidth=0)
@@ -144,6 +164,16 @@ def draw_points(axes: Axes, shown: list[Point], first: str) -> None:
     axes.legend(handles + lines, names + labels, loc="lower left", framealpha=0.9)
 
 
+def draw_open_intervals(axes: Axes, shown: list[Point]) -> None:
+    """Draw intervals of gains without an upper end up to the edge, with an arrow there; the limits are final."""
+    top = axes.get_ylim()[1]
+    for point in filter(is_open, shown):
+        color = look_of_text(point)["color"]
+        low = gain_of(point.rare.interval[1])
+        axes.vlines(point.frequent.mean, low, top, color=color, alpha=0.65, linewidth=1)
+        axes.plot(point.frequent.mean, top, marker="^", markersize=5, color=color, alpha=0.65, clip_on=False)
+
+
 def loss_ticks(left: float, right: float) -> list[float]:
     """Ticks between two losses in per cent: 0, powers of ten, and where the axis turns logarithmic."""
     largest = max(-left, right)
@@ -160,8 +190,8 @@ def has_one_seed(point: Point) -> bool:
 
 def write_missing(axes: Axes, found: list[Point]) -> None:
     """Write the number of methods without a point, and the reasons, into the panel's upper right corner."""
-    infinite = sum(point.is_infinite for point in found)
-    counts = {"infinite in some seed": infinite, "not run": sum(not point.is_drawn for point in found) - infinite}
+    infinite = sum(bool(point.not_finite) for point in found)
+    counts = {"not finite in some seed": infinite, "not run": sum(not point.is_drawn for point in found) - infinite}
     said = [f"{words}: {number} of {len(found)} methods" for words, number in counts.items() if number]
     if said:
         axes.set_title("; ".join(said), loc="right", fontsize=9, color="#555555")

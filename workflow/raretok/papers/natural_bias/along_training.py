@@ -10,7 +10,7 @@ from raretok.reporting import translation_metrics
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, stacked
 from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import BAND, Drawn, NotRun, means_note
+from raretok.reporting.figures.shown import BAND, Drawn, NotRun, Runs, gaps_note, means_note
 from raretok.reporting.results import Results
 
 # Reference distributions, in the colours of the nearest starts: log-unigram and zero; gold tokens have none.
@@ -43,6 +43,7 @@ def divergences(definition: Definition, method: Method, results: Results) -> Dra
         f"{method.label}; mean over positions of the validation text of KL(unigram || model), KL(uniform || model) "
         "and, for the empirical distribution, -log p(gold token). The direction of the divergence is our choice. "
         f"{means_note(map(len, drawn.values()), BAND)}"
+        f"{gaps_note(_titled(definition, drawn), *(f'divergence.{name}' for name in REFERENCES))}"
     )
 
 
@@ -77,10 +78,12 @@ def validation_curves(definition: Definition, methods: list[Method], results: Re
     _label(differences, "minus zero bias")
     _draw_legend(strip, levels)
     counts = [len(curves) for found in drawn.values() for curves in found.values()]
+    runs = _runs(definition, {experiment: list(found) for experiment, found in drawn.items()}, results)
     return figure, (
         "BLEU of the validation text by sacrebleu; below it, the difference from zero bias with the same seed. The "
         "paper draws BLEU alone, on a logarithmic axis. The claim is about the first fifth of training, left of the "
         f'vertical line (our reading of "early"). {means_note(counts, BAND)}'
+        f"{gaps_note(runs, f'curve.{translation_metrics.BLEU}.values')}"
     )
 
 
@@ -113,10 +116,25 @@ def bias_changes(
     _label(panels, unit)
     _draw_legend(strip, panels)
     counts = [len(values) for found in drawn.values() for _, values in found.values()]
+    runs = _runs(definition, {experiment: list(found) for experiment, found in drawn.items()}, results)
     return figure, (
         f"Change since step 0 of {text}; in grey, the values at step 0. The paper draws the values, between which such "
-        f"changes are too small to see. {means_note(counts, BAND)}"
+        f"changes are too small to see. {means_note(counts, BAND)}{gaps_note(runs, f'output_bias.{key}')}"
     )
+
+
+def _titled(definition: Definition, drawn: dict) -> dict:
+    """The same by data set's title."""
+    return {title_of(definition, experiment).replace("\n", " "): found for experiment, found in drawn.items()}
+
+
+def _runs(definition: Definition, methods: dict[str, list[Method]], results: Results) -> dict[str, Runs]:
+    """The runs of each method in each experiment, by their names in captions."""
+    return {
+        f"{method.label}, {title}": results.seeds_with_arrays(method.within(experiment))
+        for (title, found), experiment in zip(_titled(definition, methods).items(), methods, strict=True)
+        for method in found
+    }
 
 
 def _panels(definition: Definition, experiments: list[str], heights: tuple[float, ...]) -> tuple:

@@ -9,7 +9,6 @@ seed, luck would count: of equal starts, each would lose against the better of t
 """
 
 import math
-import statistics
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from raretok.reporting.claims.jackknife import mean_of
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, all_of, difference, greater
 from raretok.reporting.corpus_names import corpus_title
+from raretok.reporting.statistics import over_seeds
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
 # The experiment of figures 4 and 11 and the first with a C4 start; and the one with its own figures.
@@ -96,7 +96,7 @@ def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[i
 
 def mean(values: dict[int, float]) -> float:
     """Mean over seeds."""
-    return statistics.fmean(values.values())
+    return over_seeds.mean_of(values.values())
 
 
 def most(evidence: Evidence, values: Values) -> Found:

@@ -33,8 +33,9 @@ from raretok.papers.natural_bias.bias_starts import (
 )
 from raretok.reporting import translation_metrics
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater, known
 from raretok.reporting.corpus_names import corpus_title, unigram_text
+from raretok.reporting.statistics.over_seeds import mean_text
 
 REGULARISED = "regularised"  # prefix of the methods of figure 11
 PRINTED_STEPS = 50_000  # printed length of training, to which the paper's steps refer (footnote 10)
@@ -59,7 +60,7 @@ def f1_unigram_early(evidence: Evidence) -> Found:
 
 
 def _matched(latest: float, steps, unigram, uniform, empirical) -> Truth:
-    place = int(np.nanargmin(unigram))
+    place = int(np.argmin([known(value) for value in unigram]))
     before, after = (float(steps[min(max(place + side, 0), len(steps) - 1)]) for side in (-1, 1))
     if before < latest < after:
         raise Undefined(f"the minimum lies between the observations at steps {before:g} and {after:g}")
@@ -192,7 +193,7 @@ def f12_ood(evidence: Evidence) -> Found:
         for domain in domains:
             values = [_ood(domain)(here, name) for name in (NONE, ZERO, UNIGRAM)]
             truths.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
-            means = ", ".join(f"{float(np.mean(list(of.values()))):.2f}" for of in values)
+            means = ", ".join(mean_text(of, ".2f") for of in values)
             said.append(f"{corpus} on {corpus_title(domain)} {means}")
         return truths
 
@@ -212,8 +213,8 @@ def f13_divergence(evidence: Evidence) -> Found:
     """
 
     def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
-        moved = max(float(np.nanmax(np.abs(values - values[0]))) for values in (zero, unigram))
-        return greater(STAYS, moved / float(zero[0]))
+        moved = np.max([np.max(np.abs(values - values[0])) for values in (zero, unigram)])  # NaN if one is
+        return greater(STAYS, float(moved) / float(zero[0]))
 
     note = f"largest change of both starts below {STAYS:.0%} (ours) of KL(unigram || uniform)"
     return _of_biases(evidence, "divergence", judge, note)
@@ -224,8 +225,8 @@ def f14_norm(evidence: Evidence) -> Found:
 
     def judge(zero: np.ndarray, unigram: np.ndarray) -> Truth:
         start = float(unigram[0])
-        moved = float(np.nanmax(np.abs(unigram - start)))
-        return all_of(greater(STAYS, value / start) for value in (moved, float(np.nanmax(zero))))
+        moved = float(np.max(np.abs(unigram - start)))
+        return all_of(greater(STAYS, value / start) for value in (moved, float(np.max(zero))))
 
     note = f"below {STAYS:.0%} (ours) of the log-unigram bias's norm at the start"
     return _of_biases(evidence, "norm", judge, note)

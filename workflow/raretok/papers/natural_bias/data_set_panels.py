@@ -16,7 +16,7 @@ from raretok.reporting.figures.language_panels import panels_over_legend
 from raretok.reporting.figures.shown import first_run, over_seeds
 from raretok.reporting.figures.style import METHODS, sheet
 from raretok.reporting.results import Results
-from raretok.reporting.statistics.intervals import standard_error
+from raretok.reporting.statistics.over_seeds import mean_of, mean_text, number_text, standard_error
 
 COLUMNS = 3
 WIDTHS = {1: 5.5, 2: 7.5, 3: 9.0}  # inches, by the number of columns
@@ -78,15 +78,22 @@ def draw_points(
     text: name of the text behind the start from other unigrams. The paper's axes do not start at 0, so that differences
     are visible; hence points with numbers instead of bars. Scores are never negative, and neither are their axes.
     """
-    found = [(method, list(of.values())) for method in methods if (of := values(method))]
-    means = [float(np.mean(of)) for _, of in found]
-    errors = [standard_error(of) for _, of in found]
+    found = [(method, of) for method in methods if (of := values(method))]
+    means = [mean_of(of.values()) for _, of in found]
+    errors = [standard_error(of.values()) or 0.0 for _, of in found]
     names = SHORT | {C4: f"{SHORT[UNIGRAM]},\n{text}"}
-    for place, ((method, _), mean, error) in enumerate(zip(found, means, errors, strict=True)):
+    for place, ((method, of), mean, error) in enumerate(zip(found, means, errors, strict=True)):
+        if not math.isfinite(mean):
+            named = mean_text(of, ".2f").replace(" (", "\n(")
+            axes.text(place, 0.5, named, transform=axes.get_xaxis_transform(), ha="center", va="center", fontsize=9)
+            continue
         look = LOOKS[method.name] | {"linestyle": "none"}
         axes.errorbar(place, mean, error or None, capsize=4, linewidth=1.4, markersize=8, **look)
-        axes.annotate(f"{mean:.2f}", (place, mean), (9, 0), textcoords="offset points", va="center", fontsize=9)
-    low, high = (pick(mean + sign * error for mean, error in zip(means, errors, strict=True)) for pick, sign in ENDS)
+        axes.annotate(
+            number_text(mean, ".2f"), (place, mean), (9, 0), textcoords="offset points", va="center", fontsize=9
+        )
+    drawn = [(mean, error) for mean, error in zip(means, errors, strict=True) if math.isfinite(mean)]
+    low, high = (pick((mean + sign * error for mean, error in drawn), default=0.0) for pick, sign in ENDS)
     span = max(LEAST_SPAN, 1.5 * (high - low))
     floor = max(0.0, (low + high - span) / 2)
     if high < MEANINGLESS:

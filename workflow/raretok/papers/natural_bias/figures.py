@@ -18,10 +18,10 @@ from raretok.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from raretok.reporting import translation_metrics
 from raretok.reporting.corpus_names import corpus_title, unigram_text
 from raretok.reporting.definition import Definition, Method
-from raretok.reporting.figures.shown import Drawn, NotRun
+from raretok.reporting.figures.shown import Drawn, NotRun, not_drawn_note
 from raretok.reporting.figures.style import PINK, SKY, YELLOW, sheet
-from raretok.reporting.results import Results
-from raretok.reporting.statistics.intervals import standard_error
+from raretok.reporting.results import Results, summarise
+from raretok.reporting.statistics.over_seeds import mean_of, mean_text, standard_error
 
 TEXT = "of the test text by sacrebleu, cased and detokenised"
 # Figure 11: strengths, in colours that no start has; neighbours are drawn at steps that differ by this factor.
@@ -148,9 +148,9 @@ def _calibration(axes, results: Results, method: Method, part: str) -> bool:
         by_bin = np.polyval(np.polyfit(places, heights, 1), ends)
         axes.plot(ends, by_bin, color=look["color"], linewidth=1.6)
     for height, (metric, weight, name) in zip((0.13, 0.06), SLOPES, strict=True):
-        slopes = list(results.per_seed(method, metric, part).values())
+        slopes = results.per_seed(method, metric, part)
         if slopes:
-            said = f"slope {name} {np.mean(slopes):+.2f}".replace("-", "\N{MINUS SIGN}")
+            said = f"slope {name} {mean_text(slopes, '+.2f')}".replace("-", "\N{MINUS SIGN}")
             axes.text(0.97, height, said, transform=axes.transAxes, ha="right", fontweight=weight)
     return True
 
@@ -190,14 +190,14 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     found = {method.name: translation_metrics.in_domain(results, method) for method in methods}
     seeds_of = [set(of_seed) for of_seed in found.values() if of_seed]
     common = set.intersection(*seeds_of) if seeds_of else set()
-    swept: dict[str, dict[float, list[float]]] = {}
+    swept: dict[str, dict[float, dict[int, float]]] = {}
     missing = []
     grid = (method for method in methods if method.name.startswith(REGULARISED))
     for method in (method for method in grid if method.is_trained_in(method.experiment)):
         _, strength, until = method.name.split("_")
         step = max(1, round(translation_metrics.scaled(definition, method.experiment, int(until), PRINTED_STEPS)))
         if found[method.name]:
-            swept.setdefault(strength, {})[step] = [found[method.name][seed] for seed in sorted(common)]
+            swept.setdefault(strength, {})[step] = {seed: found[method.name][seed] for seed in sorted(common)}
         else:
             missing.append(f"{strength} until {step:,}")
     if not swept:
@@ -205,18 +205,21 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     if not common:
         raise NotRun("a seed that all these methods have")
     plain, spread = found[base.name], ""
+    named = {f"{strength} until {step:,}": of for strength, steps in swept.items() for step, of in steps.items()}
     if plain:
-        mean, colour = np.mean([plain[seed] for seed in common]), data_set_panels.LOOKS[ZERO]["color"]
+        mean, colour = mean_of(plain[seed] for seed in common), data_set_panels.LOOKS[ZERO]["color"]
+        named[base.label] = plain
+        mean = mean if np.isfinite(mean) else np.nan
         axes.axhline(mean, linewidth=1.5, label="not regularised (zero bias), same seeds", color=colour)
         if len(plain) > 1:
             _seed_dashes(axes, plain, colour)
-            spread = (
-                f" Dashes: each seed of zero bias; their mean, {np.mean(list(plain.values())):.2f}, is in figure 2."
-            )
+            spread = f" Dashes: each seed of zero bias; their mean, {mean_text(plain, '.2f')}, is in figure 2."
     for place, (look, (strength, points)) in enumerate(zip(cycle(STRENGTHS), sorted(swept.items()), strict=False)):
         steps = sorted(points)
-        means = [np.mean(points[step]) for step in steps]
-        errors = [standard_error(points[step]) for step in steps] if len(common) > 1 else None
+        summaries = [summarise(points[step]) for step in steps]
+        # Nothing is drawn for NaN: a mean that is not finite has no point.
+        means = [np.nan if summary.not_finite else summary.mean for summary in summaries]
+        errors = [standard_error(points[step].values()) or 0.0 for step in steps] if len(common) > 1 else None
         places = np.array(steps) * APART ** (place - (len(swept) - 1) / 2)
         look = look | {"linestyle": "none", "markersize": 8, "capsize": 3}
         axes.errorbar(places, means, errors, label=f"strength {strength}", **look)
@@ -231,13 +234,15 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
         f"{_same_seeds(sorted(common))}{spread} The vertical axis does not start at 0; the paper's BLEU is between "
-        f"0 and 1, ours between 0 and 100.{_absent(missing)}"
+        f"0 and 1, ours between 0 and 100.{_absent(missing)}{not_drawn_note(named)}"
     )
 
 
 def _seed_dashes(axes: Axes, of_seed: dict[int, float], colour: str) -> None:
     """Draw a short dash at the right edge for each seed of the zero start, with its number."""
     for seed, value in of_seed.items():
+        if not np.isfinite(value):
+            continue
         axes.plot([0.97, 1], [value, value], transform=axes.get_yaxis_transform(), color=colour, linewidth=3)
         place = (0.96, value)
         axes.text(*place, f"seed {seed}", transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8.5)

@@ -3,7 +3,8 @@
 import numpy as np
 
 from raretok.reporting.claims.evidence import Evidence, Found
-from raretok.reporting.claims.truths import Missing, Truth, all_of, at_least, greater
+from raretok.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
+from raretok.reporting.statistics.over_seeds import mean_of
 
 PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook uses 2 (deviations, S4)
 SEPARATED = "threshold_m0.6_se"
@@ -99,7 +100,7 @@ def f3_aor_gain(evidence: Evidence) -> Found:
     column = "Average of Ratio increase"
     truths, slack, note = _gain(evidence, "average_of_ratio", column)
     text, notebook = (
-        np.mean(list(_gains(_quotients(evidence, ratio)).values()))
+        mean_of(_gains(_quotients(evidence, ratio)).values())
         for ratio in ("average_of_ratio", "average_of_ratio_dropped")
     )
     shown = f"by the text's rule {text:.3f}, by the notebook's {notebook:.3f}"
@@ -127,8 +128,7 @@ def t2_related(evidence: Evidence) -> Found:
         for row in ("Proposed+SE (margin=0.6)", "Baseline")
     ]
     shares = [
-        np.mean(list(evidence.metric(method, "related_neighbours", "letters").values()))
-        for method in (SEPARATED, BASELINE)
+        mean_of(evidence.metric(method, "related_neighbours", "letters").values()) for method in (SEPARATED, BASELINE)
     ]
     note = f"over all 52 letters of both languages {shares[0]:.0%} are related, for the baseline {shares[1]:.0%}"
     return truths, judge(*printed), note
@@ -177,7 +177,7 @@ def f6_pca(evidence: Evidence) -> Found:
         for name in ("pca_distance_relative", "pca_distance")
     )
     truths = evidence.of_means(greater, *relative)
-    relative, plain = ([np.mean(list(values.values())) for values in both] for both in (relative, plain))
+    relative, plain = ([mean_of(values.values()) for values in both] for both in (relative, plain))
     note = (
         "mean distance over that of all HR-LR pairs, baseline and Proposed+SE (margin=0.6): "
         f"{relative[0]:.3f} and {relative[1]:.3f}; not divided {plain[0]:.3f} and {plain[1]:.3f}"
@@ -196,7 +196,7 @@ def f7_8_min(evidence: Evidence) -> Found:
     def judge(*values):
         temperatures, curves, grids = (values[k : k + len(best)] for k in range(0, len(values), len(best)))
         gap = max(
-            abs(grid[np.nanargmin(curve)] - temperature)
+            abs(grid[_lowest(curve)] - temperature)
             for temperature, curve, grid in zip(temperatures, curves, grids, strict=True)
         )
         if gap > 0.005:  # half a step of the grid
@@ -218,6 +218,13 @@ def f7_8_min(evidence: Evidence) -> Found:
     ordered = list(printed.values())
     published = all_of(greater(ordered[k], ordered[k + 1]) for k in range(len(ordered) - 1) if (k + 1) % len(margins))
     return evidence.per_seed(judge, *best, *curves, *grids), published, ""
+
+
+def _lowest(curve: np.ndarray) -> int:
+    """The place of a curve's minimum; raises Undefined if it is nowhere finite."""
+    if not np.isfinite(curve).any():
+        raise Undefined("a perplexity is infinite at every temperature")
+    return int(np.nanargmin(curve))
 
 
 def lemma3(evidence: Evidence) -> Found:

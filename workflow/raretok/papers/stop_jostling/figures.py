@@ -13,9 +13,10 @@ from raretok.papers.stop_jostling import schematic
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend
 from raretok.reporting.figures.panels import draw_mask, draw_plane, language_ticks, mean_and_band
-from raretok.reporting.figures.shown import BAND, Drawn, NotRun, first_run, seeds_note
-from raretok.reporting.figures.style import HIGH, LOW, look_of, not_run, sheet, symbol_ticks, visible
+from raretok.reporting.figures.shown import BAND, Drawn, NotRun, first_run, not_drawn_note, seeds_note
+from raretok.reporting.figures.style import HIGH, LOW, figure_text, look_of, not_run, sheet, symbol_ticks
 from raretok.reporting.results import Printed, Results
+from raretok.reporting.statistics.over_seeds import not_finite
 
 PPL_LIMIT = 15  # as in the authors' notebook
 LEAST_DRAWN = 1e-12  # probability below which figure 4 shows no bar
@@ -98,7 +99,7 @@ def figure3(definition: Definition, item: str, results: Results) -> Drawn:
     return figure, (
         "Below 1, marginalising gradients from positions with other targets outweigh the aligned gradients. "
         "In Average of Ratio, steps with zero marginal gradient use its mean norm (the paper's rule, a lower bound). "
-        + seeds_note(results, methods)
+        + seeds_note(results, methods, "gradients.ratio_of_average", "gradients.average_of_ratio")
     )
 
 
@@ -128,7 +129,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
     numbers = ", ".join(
         f"{values[target]:.2f} by {method.label}" for method, values in zip(methods, distributions, strict=True)
     )
-    said = f"target {visible(symbols[target])}: {numbers}"
+    said = f"target {figure_text(symbols[target])}: {numbers}"
     axes.annotate(said, (place, highest), (0, 6), textcoords="offset points", ha="left")
     symbol_ticks(axes, [symbols[k] for k in order])
     axes.set(xlabel="character, sorted by the baseline's probability", ylabel="probability (log scale)")
@@ -251,6 +252,7 @@ def figureS1(definition: Definition, item: str, results: Results) -> Drawn:
         "than with them. If the method made the difference, its points would lie above the dashed line in most seeds "
         "and the others' below. Right: the same runs, by the cosine of a character's embeddings in the two languages."
         f"{_about_readings(results, methods)}"
+        f"{not_drawn_note({method.label: results.per_seed(method, 'accuracy', 'LR') for method in methods})}"
     )
 
 
@@ -280,16 +282,21 @@ def _temperature(definition: Definition, item: str, results: Results, group: str
     minima = []
     for method in methods:
         look = look_of(method)
-        runs = [arrays for _, arrays in results.seeds_with_arrays(method)]
-        curves = np.array([arrays[f"best.perplexity.{group}"] for arrays in runs])
-        if not len(runs) or not np.isfinite(curves).any():
+        runs = dict(results.seeds_with_arrays(method))
+        if not runs:
+            continue
+        of_seed = {seed: arrays[f"best.perplexity.{group}"] for seed, arrays in runs.items()}
+        diverged = not_finite({seed: 0.0 if np.isfinite(of).any() else of[0] for seed, of in of_seed.items()})
+        if diverged:
+            axes.plot([], [], label=f"{method.label}, {diverged}", **look)
             continue
         line = look | {"marker": ""}
-        temperatures, curves = runs[0]["temperatures"], curves[np.isfinite(curves).any(1)]
+        temperatures, curves = next(iter(runs.values()))["temperatures"], np.array(list(of_seed.values()))
         # As in the tables: means of each seed's lowest perplexity and of its T.
         lowest, place = np.nanmin(curves, 1).mean(), temperatures[np.nanargmin(curves, 1)].mean()
         # Near T = 0 seeds differ by orders of magnitude, and the band would cross the figure.
-        curves[:, curves.mean(0) > 100 * np.nanmin(curves.mean(0))] = np.nan
+        mean = curves.mean(0)
+        curves[:, mean > 100 * np.nanmin(mean)] = np.nan
         mean_and_band(axes, temperatures, curves, None, line)
         minima.append(lowest)
         axes.plot(

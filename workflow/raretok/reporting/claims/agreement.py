@@ -5,6 +5,7 @@ at scales that change more than the number of seeds.
 """
 
 import argparse
+import math
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
@@ -18,6 +19,7 @@ from raretok.reporting.definition import Definition
 from raretok.reporting.report_options import add_report_arguments, write_for_papers
 from raretok.reporting.results import Printed, Results, printed_numbers, read_published
 from raretok.reporting.statistics.concordance import concordance, order
+from raretok.reporting.statistics.over_seeds import mean_of, not_finite
 from raretok.reporting.statistics.variation import cv_star
 from raretok.reporting.tables.cells import measured_at, places_of
 
@@ -58,19 +60,26 @@ def _of_table(definition: Definition, item: str, results: Results, printed: dict
     entry = definition.entry(item)
     rows = []
     for group, column, how in places_of(entry, entry["columns"]):
-        theirs, ours, seeds = [], [], []
+        theirs, ours, seeds, undefined = [], [], [], []
         for method in definition.methods_of(item):
             number = printed.get((item, method.printed_label, column, group))
             # An alternative reading would count its printed row twice.
             if number is None or method.reading or not method.is_measured_on(group):
                 continue
             values = measured_at(results, entry, method, how, group)
-            if values:
-                theirs.append(number.meant)
-                ours.append(statistics.fmean(values.values()))
-                seeds.append(len(values))
+            if not values:
+                continue
+            mean = mean_of(values.values())
+            # An undefined number has no rank.
+            if math.isnan(mean):
+                undefined.append(f"without {method.label}: {not_finite(values)}")
+                continue
+            theirs.append(number.meant)
+            ours.append(mean)
+            seeds.append(len(values))
         if ours:
             rows.append(_row(definition, item, column, group, theirs, ours, min(seeds)))
+            rows[-1]["note"] = "; ".join(filter(None, [rows[-1]["note"], *undefined]))
     return rows
 
 

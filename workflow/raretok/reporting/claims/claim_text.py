@@ -1,23 +1,22 @@
 """The sentence of a claim with its numbers: printed quantity, ours with its interval, number of seeds."""
 
-import math
-
 from raretok.reporting.claims.claim_parts import in_unit
 from raretok.reporting.claims.quantities import RATIO
-from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, Finding
+from raretok.reporting.claims.verdicts import CORRECTED, FAILS, HOLDS, NO_LARGER, Finding
+from raretok.reporting.statistics.over_seeds import NO_UNITS
 
 
 def shown_numbers(finding: Finding) -> dict[str, float | None]:
-    """A claim's numbers in its own unit: printed, ours, 95% interval of the mean, 95% prediction interval."""
+    """A claim's numbers in its own unit: printed, ours, 95% intervals of mean and new seed, excluded effect."""
     part = finding.binding
     if part is None:
-        return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED))
+        return {"printed": finding.printed} | dict.fromkeys(("ours", "lower", "upper", *PREDICTED, "excluded"))
     (lower, upper), (first, last) = part.estimate.interval(), part.estimate.prediction(part.single)
     # No seed changes fixed weights or formulas; and some other comparison may have one seed where this one has more.
     if finding.seeds < 2:
         lower = upper = first = last = None
     values = {"printed": part.printed, "ours": part.estimate.mean, "lower": lower, "upper": upper}
-    values |= dict(zip(PREDICTED, (first, last), strict=True))
+    values |= dict(zip(PREDICTED, (first, last), strict=True)) | {"excluded": finding.excluded}
     return {name: in_unit(value, part.log) for name, value in values.items()}
 
 
@@ -38,6 +37,8 @@ def claim_sentence(claim, finding: Finding, shown: dict[str, float | None]) -> s
             said[-1] += f" ({number(shown['lower'], '')} to {number(shown['upper'], '')})"
         if finding.seeds:
             said.append(f"{finding.seeds} seed{'s' * (finding.seeds > 1)}")
+        if finding.verdict == NO_LARGER:
+            said.append(f"no effect larger than {number(shown['excluded'], claim.unit)}")
     which = f" ({finding.binding.label})" if finding.binding and finding.binding.label else ""
     return f"{claim.sentence}{which}: {', '.join(said)}"
 
@@ -46,7 +47,7 @@ def number(value: float, unit: str) -> str:
     """A number with three digits and its unit: x1.22, 0.7 BLEU, 0.0123, 41,800; three decimals near 1."""
     if 0.9 < abs(value) < 1.1 and value != round(value):
         text = f"{value:.3f}"
-    elif THOUSAND <= abs(value) < math.inf:
+    elif THOUSAND <= abs(value) < NO_UNITS:
         text = f"{float(f'{value:.3g}'):,.0f}"
     else:
         text = f"{value:.3g}"

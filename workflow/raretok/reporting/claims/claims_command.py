@@ -23,15 +23,18 @@ from raretok.reporting.claims.table_claims import compared, expected_seeds, has_
 from raretok.reporting.claims.truths import Missing, Truth, Undefined
 from raretok.reporting.claims.verdicts import (
     AGAINST,
+    AGREES,
     CORRECTED,
+    DISAGREES,
     FAILS,
     HOLDS,
+    NO_LARGER,
     NOT_JUDGED,
     NOT_RUN,
     OPEN,
-    REFUTED,
-    REPRODUCED,
+    TOWARDS,
     UNDECIDED,
+    WORDS,
     Finding,
     corrected,
     judge,
@@ -52,7 +55,8 @@ DEPENDS = "the verdict depends on the definition: {} by {}, {} by {}"
 FAILS_PRINTED = "fails on the printed numbers"
 COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
-    *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "verdict"),
+    *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "p_none"),
+    *("excluded", "verdict"),
     *("alone", *DECIDING, "command", "note", "measured_by", "where", "predicate"),
 ]
 # Columns that are copied: from config/papers/<paper>/claims.csv, and from the Finding.
@@ -119,8 +123,8 @@ def definition_names(claim, definition: Definition) -> tuple[str, str] | None:
 
 def by_both(first: Finding, other: Finding, names: tuple[str, str] | None) -> Finding:
     """The finding by the paper's definition of the quantity, undecided if another definition gives another verdict."""
-    judged = {REPRODUCED, REFUTED, UNDECIDED}
-    if first.verdict == other.verdict or not {first.verdict, other.verdict} <= judged:
+    verdicts = {first.verdict, other.verdict}
+    if len(verdicts) == 1 or not verdicts <= {*AGREES, *DISAGREES, NO_LARGER, UNDECIDED}:
         return first
     says = DEPENDS.format(first.verdict, names[0], other.verdict, names[1])
     note = "; ".join(filter(None, [first.note, says]))
@@ -132,13 +136,14 @@ def refuted_together(found: list[tuple]) -> list[tuple]:
 
     A part has its own seeds and pool, which the conjunction's joint test does not.
     """
-    refuted = {claim.id for claim, finding in found if finding.verdict == REFUTED}
+    refuted = {claim.id for claim, finding in found if finding.verdict in DISAGREES}
     after = []
     for claim, finding in found:
         parts = [part for part in of_paper(claim.paper, "TOGETHER").get(claim.id, ()) if part in refuted]
         if parts and finding.verdict == UNDECIDED:
             note = "; ".join(filter(None, [finding.note, f"refuted with {', '.join(parts)}"]))
-            finding = replace(finding, verdict=REFUTED, direction=AGAINST, lean="", note=note)
+            verdict = WORDS[finding.comparable][AGAINST]
+            finding = replace(finding, verdict=verdict, direction=AGAINST, lean="", note=note)
         after.append((claim, finding))
     return after
 
@@ -201,7 +206,7 @@ def finding_of(claim, evidence: Evidence) -> Finding:
     except Missing as missing:
         return _unmeasured(claim, evidence, missing)
     if claim.kind == MATHEMATICS:
-        kept = finding.verdict == REPRODUCED
+        kept = finding.direction == TOWARDS
         verdict = FAILS if not kept else HOLDS if claim.holds_on_printed_numbers != "no" else CORRECTED
         return Finding(verdict, verdict, finding.parts, finding.binding, note=finding.note)
     if why := _why_not_judged(claim, evidence):
@@ -242,7 +247,7 @@ def judge_table(claim, evidence: Evidence) -> Finding:
         notes += [f"{seeds} of {expected} seeds"] if seeds < expected else []
     note = "; ".join(filter(None, notes))
     sized = states_size(claim, definition)
-    return judge(parts, note, kept, comparable=definition.comparable, states_size=sized)
+    return judge(parts, note, kept, (), definition.comparable, sized, definition.equivalence)
 
 
 def _draw_apart(rows: tuple[str, ...], paper: str) -> bool:
@@ -271,7 +276,8 @@ def judge_named(claim, evidence: Evidence) -> Finding:
     definition = evidence.definition
     kept = all(truth.holds for truth in truths.values()) if claim.id in of_paper(claim.paper, "FIXED") else None
     asked = tuple(results.asked) if isinstance(truths, Partial) else ()
-    return judge(parts, note, kept, asked, definition.comparable, states_size(claim, definition))
+    sized = states_size(claim, definition)
+    return judge(parts, note, kept, asked, definition.comparable, sized, definition.equivalence)
 
 
 def _printed_parts(claim, published: Truth | float | None, number: int) -> list[float | None]:
@@ -327,7 +333,7 @@ def _row(claim, finding: Finding, scale: str) -> dict:
     fails = FAILS_PRINTED if claim.holds_on_printed_numbers == "no" else ""
     if claim.kind != EXPERIMENT:
         fails = scale = ""
-    numbers = shown | {name: getattr(finding, name) for name in ("p", "p_holm", "p_size")}
+    numbers = shown | {name: getattr(finding, name) for name in ("p", "p_holm", "p_size", "p_none")}
     return {
         **{name: getattr(claim, name) for name in OF_CLAIM},
         **{name: getattr(finding, name) for name in OF_FINDING},

@@ -4,7 +4,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scipy.special import nctdtr, stdtrit
+import numpy as np
+from scipy.special import chdtr, nctdtr, stdtrit
 
 from raretok.reporting.claims.claim_parts import Bound, Part
 from raretok.reporting.claims.claim_runs import (
@@ -24,6 +25,8 @@ from raretok.reporting.statistics.moderated_t import Estimate
 from raretok.reporting.statistics.significance import LEVEL
 
 POWER = 0.8
+# scipy's noncentral t is exact up to this shift, and wrong or undefined far above it.
+LARGEST_SHIFT = 30.0
 # A claim that needs more seeds than this gets no plan.
 MOST_SEEDS = 100
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -101,8 +104,8 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
     more = seeds_to_decide(finding.parts, level)
     if more is None:
         stuck = [part for part in finding.parts if part.estimate.sd is None and part.estimate.seeds > 1]
-        if any(not math.isfinite(part.estimate.mean) for part in stuck):
-            return Decision("no number of seeds: infinite in some of them")
+        if diverged := next((part.estimate.diverged for part in stuck if part.estimate.diverged), ""):
+            return Decision(f"no number of seeds: {diverged}")
         if any(part.slack == 0 for part in stuck):
             return Decision("no number of seeds: the effect is exactly at its bound in all of them")
         if all(part.estimate.sd is not None or part.estimate.seeds > 1 for part in finding.parts):
@@ -146,7 +149,7 @@ def more_seeds(estimate: Estimate, bound: Bound, level: float, power: float = PO
     all equal are judged by a sign test (verdicts.py). None beyond MOST_SEEDS.
     """
     effect = abs(estimate.mean - bound.value)
-    if not 0 < effect < math.inf or (estimate.sd is None and estimate.seeds < 2):
+    if not effect or estimate.diverged or (estimate.sd is None and estimate.seeds < 2):
         return None
     if estimate.sd is None:
         return max(1, math.floor(math.log2(1 / level)) + 2 - estimate.seeds)
@@ -161,10 +164,14 @@ def power_of(effect: float, seeds: int, df: float, level: float) -> float:
     """Power of a two-sided t test with `df` degrees of freedom for an effect in standard deviations over seeds."""
     shift = effect * math.sqrt(seeds)
     beyond = float(stdtrit(df, 1 - level / 2))
-    # scipy's noncentral t fails for large shifts, where the power is 1 or 0.
-    if shift > 30:
-        return 1.0 if shift > 3 * beyond else 0.0
-    return 1 - float(nctdtr(df, shift, beyond))
+    if shift <= LARGEST_SHIFT:
+        return 1 - float(nctdtr(df, shift, beyond))
+    # t is above `beyond` if the estimated standard deviation, which is that of a chi distribution, is below
+    # (shift + z) / beyond; mean over the standard normal z, here on a grid, whose error is far below rounding.
+    z = np.linspace(-10, 10, 401)
+    weights = np.exp(-(z**2) / 2)
+    share = chdtr(df, df * ((shift + z) / beyond) ** 2)
+    return float(np.average(share, weights=weights))
 
 
 def cheapest_runs(trainings: Iterable[Trained], more: int, seeds: dict, prices: Prices) -> tuple[RunName, ...]:

@@ -6,6 +6,7 @@ from raretok.metrics.rank_correlation import spearman
 from raretok.reporting.claims.evidence import Evidence
 from raretok.reporting.claims.table_claims import common_seeds
 from raretok.reporting.claims.truths import Missing, Truth, Undefined, greater
+from raretok.reporting.statistics.over_seeds import mean_of
 from raretok.reporting.tables.cells import measured_at
 
 # A group has left the bulk if its centroid is this many spreads of the points from the centre (our choice).
@@ -88,5 +89,5 @@ def beside_cited(table: str, group: str, method: str, baseline: str, evidence: E
     cited = evidence.printed.get((table, pair[1].printed_label, "BLEU", group))
     if not shown.comparable or cited is None:
         return said
-    gain = float(np.mean(list(values[0].values()))) - cited.value
+    gain = mean_of(values[0].values()) - cited.value
     return f"{said}; over the cited {cited.text} the gain is {gain:.2f}"

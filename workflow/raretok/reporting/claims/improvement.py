@@ -16,16 +16,19 @@ from raretok.reporting.definition import Definition, Method
 from raretok.reporting.report_options import add_report_arguments, write_for_papers
 from raretok.reporting.results import Printed, Results, printed_numbers
 from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
-from raretok.reporting.statistics.intervals import Interval, mean_of, t_interval
+from raretok.reporting.statistics.intervals import Interval, t_interval
+from raretok.reporting.statistics.over_seeds import mean_of, not_finite
 from raretok.reporting.tables.cells import DIRECTIONS, measured_at, places_of
 from raretok.reporting.tables.comparison_table import BETTER
 from raretok.reporting.tables.method_comparison import chosen_candidate, measured
 
 COLUMNS = [
-    *("paper", "item", "row", "against", "column", "group", "better", "seeds", "difference", "lower", "upper"),
+    *("paper", "item", "row", "against", "column", "group", "better", "seeds", "not_finite"),
+    *("difference", "lower", "upper"),
     *("bootstrap_lower", "bootstrap_upper", "probability", "probability_lower", "probability_upper"),
 ]
-DIFFERENCES = COLUMNS[8:13]
+ESTIMATES = COLUMNS[COLUMNS.index("difference") :]
+DIFFERENCES = ESTIMATES[:5]
 ALL = "all"  # name of the group for the mean over the experiments that an item compares
 Pair = tuple[dict[int, float], dict[int, float]]  # values by seed of the first method and of the other, same seeds
 
@@ -138,21 +141,29 @@ def compare(pairs: list[Pair], better: str) -> dict:
     """The columns of improvement.csv from `seeds` on, for one data set or the mean over several.
 
     difference: method minus first, in the column's unit, mean over common seeds; `lower` and `upper` are its 95% t
-    interval, `bootstrap_...` its bootstrap interval; empty if infinities of both signs meet. probability: that a run of
-    the method is better in the direction `better` (up, down); empty without a direction, and for one seed, where it
-    could only be 0, 1 or a half.
+    interval, `bootstrap_...` its bootstrap interval; empty if undefined. probability: that a run of the method is
+    better in the direction `better` (up, down); empty without a direction, for one seed, where it could only be 0, 1 or
+    a half, and if a number is undefined. not_finite: the seeds whose difference is not finite.
     """
     seeds = _shared_seeds(pairs)
-    differences = [mean_of([difference(other[seed], first[seed]) for first, other in pairs]) for seed in seeds]
+    of_seed = {seed: mean_of(_difference(other[seed], first[seed]) for first, other in pairs) for seed in seeds}
+    differences = list(of_seed.values())
     mean = t_interval(differences)
     again = bootstrap_interval(differences)
     chance = None
-    if better != "none" and len(seeds) > 1:
+    defined = not any(math.isnan(one[seed]) for pair in pairs for one in pair for seed in seeds)
+    if better != "none" and len(seeds) > 1 and defined:
         samples = [[[of_one[seed] for seed in seeds] for of_one in column] for column in zip(*pairs, strict=True)]
         chance = probability_of_improvement(*(samples if better == "up" else reversed(samples)))
     numbers = (*mean, again.lower, again.upper, *(chance or Interval(None, None, None)))
     known = (None if number is None or math.isnan(number) else number for number in numbers)
-    return {"seeds": len(seeds)} | dict(zip(COLUMNS[8:], map(csv_number, known), strict=True))
+    shown = dict(zip(ESTIMATES, map(csv_number, known), strict=True))
+    return {"seeds": len(seeds), "not_finite": not_finite(of_seed)} | shown
+
+
+def _difference(a: float, b: float) -> float:
+    """a - b, and exactly 0 for finite numbers that are equal up to rounding; NaN for equal infinities."""
+    return difference(a, b) if math.isfinite(a) and math.isfinite(b) else a - b
 
 
 def _paired(group: str, first: dict[int, float], other: dict[int, float]) -> dict[str, Pair]:

@@ -1,10 +1,10 @@
 """Jackknife pseudo-values for claims about means over seeds."""
 
 import math
-import statistics
 from collections.abc import Callable
 
 from raretok.reporting.claims.truths import Truth
+from raretok.reporting.statistics import over_seeds
 
 
 def shares(seeds: list[int], truth_on: Callable[[list[int]], Truth]) -> dict[int, Truth]:
@@ -44,12 +44,11 @@ def _shares(whole: float, without: list[float]) -> list[float]:
     """Pseudo-values of a slack: `whole` on all seeds, `without` each of them."""
     n = len(without)
     values = [n * whole - (n - 1) * slack for slack in without]
-    mean = statistics.fmean(values)
+    mean = over_seeds.mean_of(values)
     cautious = min(whole, mean, key=abs) if (whole > 0) == (mean > 0) else 0.0
     return [value - mean + cautious for value in values]
 
 
 def mean_of(values: dict[int, float], seeds: list[int]) -> float:
     """The mean over some seeds; for one seed its own value, to the bit."""
-    numbers = [values[seed] for seed in seeds]
-    return math.fsum(numbers) / len(numbers) if all(map(math.isfinite, numbers)) else sum(numbers) / len(numbers)
+    return over_seeds.mean_of(values[seed] for seed in seeds)

@@ -130,7 +130,10 @@ def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
     values = {}
     for seed in _seeds(numbers):
         of_seed = {key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}
-        values[seed] = in_scale(one.value(of_seed, unit), unit)
+        try:
+            values[seed] = in_scale(one.value(of_seed, unit), unit)
+        except Undefined as reason:
+            raise Undefined(f"{reason} (seed {seed})") from None
     return values
 
 

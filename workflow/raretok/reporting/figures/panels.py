@@ -10,22 +10,33 @@ from raretok.reporting.figures.style import HIGH, LOW
 
 
 def mean_and_band(axes: Axes, x, values: np.ndarray, label: str | None, look: dict, **more) -> np.ndarray:
-    """Plot the mean of values (seeds x points) with a band of one sample standard deviation; return the mean."""
+    """Plot the mean of values (seeds x points) with a band of one sample standard deviation; return the mean.
+
+    Where a seed is not finite, neither is the mean, and line and band have a gap (`shown.seeds_note` names the seed).
+    """
     import seaborn  # takes a second to import, and only figures with curves need it
 
-    seaborn.lineplot(
-        x=np.tile(x, len(values)),
-        y=values.ravel(),
-        ax=axes,
-        label=label,
-        legend=False,
-        errorbar="sd",
-        err_kws={"alpha": 0.15, "linewidth": 0},
-        linewidth=1.8,
-        **look,
-        **more,
-    )
-    return values.mean(0)
+    x = np.asarray(x)
+    with np.errstate(invalid="ignore", over="ignore"):
+        mean = values.mean(0)
+    stretches = np.ma.clump_unmasked(np.ma.masked_invalid(mean))
+    if not stretches:
+        axes.plot([], [], label=label, linewidth=1.8, **look, **more)
+    for stretch in stretches:
+        seaborn.lineplot(
+            x=np.tile(x[stretch], len(values)),
+            y=values[:, stretch].ravel(),
+            ax=axes,
+            label=label,
+            legend=False,
+            errorbar="sd",
+            err_kws={"alpha": 0.15, "linewidth": 0},
+            linewidth=1.8,
+            **look,
+            **more,
+        )
+        label = None
+    return mean
 
 
 def draw_mask(axes: Axes, names: np.ndarray) -> None:

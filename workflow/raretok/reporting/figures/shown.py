@@ -1,14 +1,17 @@
 """Methods and runs shown in a figure, and caption sentences on seeds."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from raretok.reporting.definition import Method
 from raretok.reporting.results import Results
+from raretok.reporting.statistics.over_seeds import not_finite
 
 Drawn = tuple[Figure, str]
+Runs = list[tuple[int, dict[str, np.ndarray]]]  # seed and arrays
 
 # Start of the caption of a figure without runs.
 NOT_RUN = "Not run"
@@ -19,9 +22,37 @@ class NotRun(Exception):
     """A figure has nothing to show; the message gives the reason if it is not that nothing was run."""
 
 
-def seeds_note(results: Results, methods: list[Method]) -> str:
-    """Caption sentence on the number of seeds behind mean curves."""
-    return means_note([len(results.seeds_with_arrays(method)) for method in methods], BAND)
+def seeds_note(results: Results, methods: list[Method], *keys: str) -> str:
+    """Caption sentences on the number of seeds behind mean curves of the arrays `keys`, and on gaps of these curves."""
+    runs = {method.label: results.seeds_with_arrays(method) for method in methods}
+    return means_note(map(len, runs.values()), BAND) + gaps_note(runs, *keys)
+
+
+def gaps_note(runs: Mapping[str, Runs], *keys: str) -> str:
+    """Caption sentence on the seeds that leave gaps in mean curves (`panels.mean_and_band`); runs: by label."""
+    worst = {
+        label: {seed: _worst([arrays[key] for key in keys if key in arrays]) for seed, arrays in pairs}
+        for label, pairs in runs.items()
+    }
+    named = _named(worst)
+    return f" Gaps, where a seed is not finite: {named}." if named else ""
+
+
+def not_drawn_note(means: Mapping[str, Mapping[int, float]]) -> str:
+    """Caption sentence on means without a point because a seed is not finite; means: values by seed, by label."""
+    named = _named(means)
+    return f" Not drawn: {named}." if named else ""
+
+
+def _named(means: Mapping[str, Mapping[int, float]]) -> str:
+    return "; ".join(f"{label}, {seeds}" for label, values in means.items() if (seeds := not_finite(values)))
+
+
+def _worst(arrays: list[np.ndarray]) -> float:
+    """NaN if a value is, infinity if one is, else 0."""
+    if any(np.isnan(values).any() for values in arrays):
+        return math.nan
+    return math.inf if any(np.isinf(values).any() for values in arrays) else 0.0
 
 
 def means_note(counts: Iterable[int], spread: str = "") -> str:

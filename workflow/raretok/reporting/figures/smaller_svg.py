@@ -26,11 +26,14 @@ GROUP_ID = re.compile(r'(?<=<g) id="[^"]*"')
 NAME = re.compile(r'(?<=["#])[mp][0-9a-f]{10}\b')
 # The font of nearly all texts, which the rule for all elements can set.
 FONT = "font-family: 'DejaVu Sans', 'Verdana', sans-serif"
+# A text; matplotlib leaves quotes in it, which would look like those of an attribute.
+TEXT = re.compile(r"(?<=>)[^<>]*\"[^<>]*(?=<)")
 GROUP = re.compile(r"\n?(?:<g( [^>]*)?(?<!/)>|</g>)")
 
 
 def smaller_svg(text: str) -> str:
     """The same drawing with far fewer bytes."""
+    text = TEXT.sub(lambda match: match[0].replace('"', "&quot;"), text)
     text = BITMAP.sub(lambda match: f"data:image/png;base64,{_in_few_colours(match[1])}", text)
     text = COORDINATES.sub(lambda match: match[1] + LONG_NUMBER.sub(r"\1", match[2]) + match[3], text)
     text = LINES.sub(_line, NO_ROTATION.sub("", text))

@@ -2,15 +2,18 @@
 
 import textwrap
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import matplotlib as mpl
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
 from raretok.core.files import atomic_path
 from raretok.reporting.figures.smaller_svg import smaller_svg
+from raretok.reporting.token_text import visible_text
 
 # Okabe and Ito's palette, which also differs in lightness; each colour has its own line style and marker.
 BLUE, ORANGE, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -136,14 +139,21 @@ def not_run(axes: Axes, name: str) -> None:
     axes.grid(False)
 
 
-def visible(symbol: str) -> str:
-    """A character as text of a figure."""
-    return {"\n": "\\n", " ": "␣", "$": r"\$"}.get(symbol, symbol)
+def figure_text(token: str) -> str:
+    """A token as text of a figure: no formula, and code points for characters that the fonts lack."""
+    shown = visible_text(token).replace("$", r"\$")
+    return "".join(character if _has_glyph(character) else f"U+{ord(character):04X}" for character in shown)
+
+
+@cache
+def _has_glyph(character: str) -> bool:
+    fonts = (font_manager.get_font(font_manager.findfont(family)) for family in ("DejaVu Sans", "DejaVu Sans Mono"))
+    return all(font.get_char_index(ord(character)) for font in fonts)
 
 
 def symbol_ticks(axes: Axes, symbols: list[str]) -> None:
     """Label every position of the x axis with its character, in two rows so that labels do not overlap."""
-    labels = [visible(symbol) if k % 2 == 0 else f"\n{visible(symbol)}" for k, symbol in enumerate(symbols)]
+    labels = ["\n" * (k % 2) + figure_text(symbol) for k, symbol in enumerate(symbols)]
     axes.set_xticks(range(len(labels)), labels, fontsize=8.5, family="monospace", linespacing=1.0)
     axes.set_xlim(-0.8, len(labels) - 0.2)
     axes.grid(False, axis="x")

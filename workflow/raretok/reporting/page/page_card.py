@@ -7,16 +7,21 @@ from pathlib import Path
 from raretok.reporting.claims.claim_text import THOUSAND, number
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, index_results
+from raretok.reporting.statistics.over_seeds import ratio_of
 from raretok.reporting.tables.cells import Cell
 from raretok.reporting.tables.table_command import cells_of
+
+# Longest bar, in lengths of the first one.
+LONGEST = 100.0
 
 
 def card(definition: Definition, results: Results, published: Path) -> dict | None:
     """The card described by `headline` in the paper's config, or None.
 
     Returns a dict: `says`, the caption; `bars`, tuples of a label, then for the paper and for us the number relative
-    to the first method and the number as text, each None if missing; `longest`, the largest ratio, at least 1; `about`,
-    a clause on our numbers, which are means over the seeds that all methods with a run have, or empty.
+    to the first method, None without a bar (`_shares`), and the number as text, empty if missing; `longest`, the
+    largest ratio, at least 1; `about`, a clause on our numbers, which are means over the seeds that all methods with a
+    run have, or empty.
     """
     shown = definition.headline
     if not shown:
@@ -39,6 +44,7 @@ def card(definition: Definition, results: Results, published: Path) -> dict | No
     ]
     known = [share for share in (*printed, *ours) if share is not None]
     about = [f"means over {len(seeds)} seeds"] if len(seeds) > 1 else []
+    about += [f"{cell.row} is {cell.not_finite}" for cell in shown_cells if cell.not_finite]
     about += ["the paper prints no numbers"] if bars and not any(map(_printed, shown_cells)) else []
     return {"says": shown["says"], "bars": bars, "longest": max([1.0, *known]), "about": "; ".join(about)}
 
@@ -53,6 +59,8 @@ def rounded(value: float | None, digits: int = 3) -> str:
     """A number with so many digits, trailing zeros included; empty for None."""
     if value is None:
         return ""
+    if math.isnan(value):
+        return "undefined"
     return f"{value:#.{digits}g}".rstrip(".") if abs(value) < THOUSAND else number(value, "")
 
 
@@ -64,10 +72,13 @@ def _ours(cell: Cell) -> str:
 
 
 def _shares(values: Iterable[float | None]) -> list[float | None]:
-    """Values divided by the first value that is not None."""
+    """Values divided by the first one; None if it or the quotient is not a length of a bar.
+
+    A bar has no length if it is negative, not finite, or so long that the others would vanish.
+    """
     values = list(values)
-    first = next((value for value in values if value is not None), None)
-    return [None if value is None else value / first for value in values]
+    ratios = [ratio_of(value, next((one for one in values if one is not None), None)) for value in values]
+    return [None if ratio is None or not 0 <= ratio <= LONGEST else ratio for ratio in ratios]
 
 
 def _printed(cell: Cell) -> float | None:

@@ -5,7 +5,7 @@ from collections import Counter
 from raretok.reporting.claims.claim_runs import rests_on
 from raretok.reporting.claims.claim_text import number
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, FAILS_PRINTED, MATHEMATICS, STATED
-from raretok.reporting.claims.verdicts import AGAINST, REFUTED, REPRODUCED, TOWARDS, UNDECIDED
+from raretok.reporting.claims.verdicts import AGAINST, AGREES, DISAGREES, NO_LARGER, TOWARDS, UNDECIDED
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import items_of, of_claim
 from raretok.reporting.page.page_forest import drawn_row
@@ -69,9 +69,11 @@ def in_words(claim: dict, untested_size: bool) -> dict[str, str]:
 
 
 def _about_verdict(claim: dict, untested_size: bool) -> str:
-    """Why a claim is inconclusive, or that only its direction is reproduced; else empty."""
-    if claim["verdict"] == REPRODUCED and untested_size:
+    """Why a claim is inconclusive, what is excluded, or that only the direction holds; else empty."""
+    if claim["verdict"] in AGREES and untested_size:
         return "direction only"
+    if claim["verdict"] == NO_LARGER:
+        return f"X = {short(claim['excluded'], claim['unit'])}"
     if claim["verdict"] != UNDECIDED:
         return ""
     if claim["seeds"] == "1":
@@ -99,9 +101,9 @@ def leanings(claims: list[dict]) -> str:
 
 def contradicted(claims: list[dict]) -> str:
     """A sentence on refuted claims that the paper's own numbers refute, too; empty if there are none."""
-    refuted = [claim for claim in claims if claim["verdict"] == REFUTED and claim["kind"] == EXPERIMENT]
+    refuted = [claim for claim in claims if claim["verdict"] in DISAGREES and claim["kind"] == EXPERIMENT]
     of_print = sum(FAILS_PRINTED in claim.get("note", "") for claim in refuted)
-    return f"Of those not reproduced, {of_print} fail on the paper's printed numbers, too." if of_print else ""
+    return f"Of those that fail, {of_print} fail on the paper's printed numbers, too." if of_print else ""
 
 
 def short(value: str, unit: str = "") -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from raretok.core.files import write_text
 from raretok.experiments.seeds import seed_ranges
-from raretok.reporting.claims.verdicts import OTHER_VERDICTS, VERDICTS
+from raretok.reporting.claims.verdicts import AGREES, DISAGREES, NOT_JUDGED, OTHER_VERDICTS, VERDICTS, judged
 from raretok.reporting.cost import by_device, hours
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
@@ -78,11 +78,12 @@ def main(arguments: argparse.Namespace) -> None:
         "pages": pages_of(papers),
         "scale": definitions[0].scale,
         "scale_title": definitions[0].scale_title,
+        "scale_shows": definitions[0].scale_shows,
         "today": date.today().isoformat(),
         "links": {name: sources.link(arguments.results / name) for name in FILES},
         "deviations": sources.link(arguments.deviations),
         "statistics_page": sources.link(arguments.deviations.with_name("statistics.md")),
-        "counts": verdicts(claims),
+        "sums": sums(definitions, papers),
         "found": [found[definition.paper] for definition in definitions if definition.paper in found],
         "findings_page": sources.link(arguments.deviations.with_name("findings.md")),
         "said": counts_in_words(claims) if found else findings(claims),
@@ -101,6 +102,27 @@ def main(arguments: argparse.Namespace) -> None:
     print(arguments.output)
 
 
+def sums(definitions: list[Definition], papers: list[dict]) -> list[dict]:
+    """Numbers of verdicts over the papers of one size, which are never added to those of another.
+
+    said: a sentence that names the papers. judged: the verdicts of that size.
+    """
+    found = []
+    for comparable, size in ((True, "of the paper's own size"), (False, "at a reduced scale")):
+        those = [
+            (one, paper)
+            for one, paper in zip(definitions, papers, strict=True)
+            if paper["claims"] and one.comparable == comparable
+        ]
+        if those:
+            counts = sum((paper["counts"] for _, paper in those), Counter())
+            names = ", ".join(one.title for one, _ in those)
+            number = counts.total() - counts[NOT_JUDGED]
+            said = f"{number} claims about experiments {size} ({names}):"
+            found.append({"said": said, "counts": counts, "judged": judged(those[0][0])})
+    return found
+
+
 def templates() -> Environment:
     """The Jinja environment of the page templates; all values are escaped except Markup."""
     environment = Environment(
@@ -113,6 +135,8 @@ def templates() -> Environment:
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
     environment.globals |= {
         "verdicts": VERDICTS,
+        "agrees": AGREES,
+        "disagrees": DISAGREES,
         "shown_verdicts": VERDICTS + OTHER_VERDICTS,
         "kinds": KINDS,
         "ticks": TICKS,
@@ -146,6 +170,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "claims": claims,
         "second_readings": second_readings(sources.published, definition.paper, claims),
         "counts": verdicts(claims),
+        "judged": judged(definition),
         "kinds": Counter(claim["kind"] for claim in claims),
         "deviations": of_paper(sources.deviations, definition.paper),
         "made": provenance(definition, sources.results),

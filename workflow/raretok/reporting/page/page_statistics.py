@@ -35,7 +35,7 @@ def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, 
         (
             *(readable(row[key]) for key in ("item", "row", "against", "column", "group")),
             BETTER[row["better"]],
-            row["seeds"],
+            row["seeds"] + (f" ({row['not_finite']})" if row["not_finite"] else ""),
             _number(row["difference"]) + _interval(row["lower"], row["upper"]),
             _interval(row["bootstrap_lower"], row["bootstrap_upper"]).strip(),
             _number(row["probability"]) + _interval(row["probability_lower"], row["probability_upper"]),

@@ -8,7 +8,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from raretok.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
-from raretok.reporting.claims.verdicts import OTHER_VERDICTS, REFUTED, REPRODUCED
+from raretok.reporting.claims.verdicts import AGREES, DISAGREES, OTHER_VERDICTS
 from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition
 from raretok.reporting.deviations import inline_html
@@ -112,9 +112,9 @@ def unjudged_counts(claims: list[dict]) -> str:
 
 
 def standing_out(claims: list[dict]) -> str:
-    """The first claims that are reproduced and that are not, by sentence; empty if none is decided."""
+    """The first claims that hold and that fail, by sentence; empty if none is decided."""
     parts = []
-    for verdict in (REPRODUCED, REFUTED):
+    for verdict in (*AGREES, *DISAGREES):
         found = [f"{one['sentence']} (ours {one['our_value']})" for one in claims if one["verdict"] == verdict]
         if found:
             more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from raretok.core.errors import UserError
 from raretok.core.files import relative_link, write_text
-from raretok.reporting.claims.verdicts import VERDICTS
+from raretok.reporting.claims.verdicts import VERDICTS, judged
 from raretok.reporting.csv_rows import read_rows
 from raretok.reporting.definition import Definition, read_definition
 from raretok.reporting.page.page_claims import contradicted, leanings, own_claims, verdicts
@@ -100,14 +100,17 @@ def insert_section(readme: str, text: str, scale: str) -> str:
 
 
 def _overview(definitions: list[Definition], results: Results, claims: list[dict], where: str) -> str:
+    possible = {verdict for definition in definitions if definition.printed for verdict in judged(definition)}
+    heads = [verdict for verdict in VERDICTS if verdict in possible]
     lines = [
-        f"| {definitions[0].scale_title} | runs | {' | '.join(VERDICTS)} |",
-        "|---|---:" + "|---:" * len(VERDICTS) + "|",
+        f"| {definitions[0].scale_title} | runs | {' | '.join(heads)} |",
+        "|---|---:" + "|---:" * len(heads) + "|",
     ]
     for definition in definitions:
         done, expected = count(runs_of(definition.shown(), results))
         counts = verdicts(own_claims(definition, claims))
-        shown_counts = " | ".join(str(counts[verdict]) if counts else "" for verdict in VERDICTS)
+        own = judged(definition) if counts else ()
+        shown_counts = " | ".join(str(counts[verdict]) if verdict in own else "" for verdict in heads)
         lines.append(f"| {definition.title} | {done} of {expected} | {shown_counts} |")
     links = [
         f"[verdicts]({where}/claims.csv)",
@@ -116,7 +119,9 @@ def _overview(definitions: list[Definition], results: Results, claims: list[dict
     ]
     own = [claim for definition in definitions for claim in own_claims(definition, claims)]
     said = [
-        "Claims about experiments by verdict; a claim with one seed is never decided.",
+        "Claims about experiments by verdict: *reproduced* or not where the experiment has the paper's own size; at a "
+        "reduced scale they *hold* or *fail here*. A claim with one seed is never decided.",
+        definitions[0].scale_shows,
         contradicted(own),
         leanings(own),
         unjudged_counts(own),

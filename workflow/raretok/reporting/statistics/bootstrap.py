@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import stats
 
-from raretok.reporting.statistics.intervals import CONFIDENCE, Interval, has_spread, mean_of
+from raretok.reporting.statistics.intervals import CONFIDENCE, Interval, has_spread
+from raretok.reporting.statistics.over_seeds import mean_of
 
 RESAMPLES = 4999
 SEED = 1

@@ -1,11 +1,12 @@
 """Confidence intervals of a mean over seeds, by Student's t."""
 
 import math
-import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from scipy.special import stdtrit  # scipy.stats takes longer to import than most tables take to render
+
+from raretok.reporting.statistics.over_seeds import deviation_of, mean_of
 
 # Relative difference below which numbers count as equal: far above the rounding errors of a few operations (1e-16
 # each), far below the printed digits.
@@ -34,13 +35,8 @@ def t_interval(values: list[float]) -> Interval:
     mean = mean_of(values)
     if not has_spread(values):
         return Interval(mean, None, None)
-    half = half_width(statistics.stdev(values), len(values))
+    half = half_width(deviation_of(values), len(values))
     return Interval(mean, mean - half, mean + half)
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean of `values`; NaN if infinities of both signs meet, for which `fmean` raises an error."""
-    return statistics.fmean(values) if all(map(math.isfinite, values)) else sum(values)
 
 
 def half_width(spread: float, seeds: int) -> float:
@@ -57,8 +53,3 @@ def has_spread(values: Sequence[float]) -> bool:
     if len(values) < 2 or not all(map(math.isfinite, values)):
         return False
     return not math.isclose(min(values), max(values), rel_tol=ROUNDING)
-
-
-def standard_error(values: list[float]) -> float:
-    """Standard error of the mean: sample standard deviation over the root of the number of values; 0 for one value."""
-    return statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else 0.0

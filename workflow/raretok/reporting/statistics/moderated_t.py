@@ -32,6 +32,7 @@ import numpy as np
 from scipy.special import digamma, polygamma, stdtr, stdtrit
 
 from raretok.reporting.statistics.intervals import CONFIDENCE, has_spread
+from raretok.reporting.statistics.over_seeds import mean_of, no_variance, variance_of
 
 SeedValues = Mapping[int, float]
 
@@ -65,7 +66,7 @@ class Estimate:
     """A quantity over seeds, in the unit of the values (for ratios, of their logarithm).
 
     sd: standard deviation of one seed, None if unknown. df: degrees of freedom of sd. prior: the information of other
-    rows on sd; None for Student's t.
+    rows on sd; None for Student's t. diverged: why several seeds have no variance; empty if they have one.
     """
 
     mean: float
@@ -73,6 +74,7 @@ class Estimate:
     df: float
     seeds: int
     prior: Prior | None = None
+    diverged: str = ""
 
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """Two-sided 95% confidence interval of the mean; none for one seed."""
@@ -93,6 +95,13 @@ class Estimate:
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p for the mean being `null`; None for one seed, and if sd is unknown."""
         return None if self._error is None else float(2 * stdtr(self.df, -abs((self.mean - null) / self._error)))
+
+    def p_within(self, null: float, margin: float) -> float | None:
+        """p of two one-sided tests that the mean differs from `null` by less than `margin` (Schuirmann 1987)."""
+        if self._error is None:
+            return None
+        distance = abs(self.mean - null)
+        return float(stdtr(self.df, (distance - margin) / self._error))
 
     @property
     def _error(self) -> float | None:
@@ -120,13 +129,13 @@ def estimate(values: SeedValues, pool: Sequence[SeedValues] = (), compared: bool
     compared: whether the quantity is a difference to one other row, the same for all of the pool, or a level.
 
     If seeds are equal up to rounding (counts, shares of few items), only the pool determines sd. Values that are not
-    finite have a mean and nothing else.
+    finite, or so large that their variance is not, have a mean and nothing else.
     """
     numbers = list(values.values())
-    if not all(map(math.isfinite, numbers)):
-        return Estimate(sum(numbers), None, 0.0, len(numbers))
-    mean, seeds = statistics.fmean(numbers), len(numbers)
-    own, df = (statistics.variance(numbers), seeds - 1) if has_spread(numbers) else (0.0, 0)
+    mean, seeds = mean_of(numbers), len(numbers)
+    if diverged := no_variance(values):
+        return Estimate(mean, None, 0.0, seeds, diverged=diverged)
+    own, df = (variance_of(numbers), seeds - 1) if has_spread(numbers) else (0.0, 0)
     rows = alike([values, *(row for row in pool if row != values)]) if pool else []
     is_alike = values in rows or seeds == 1
     known = prior_of(rows, compared) if is_alike else None
@@ -142,19 +151,21 @@ def single_runs(rows: Sequence[SeedValues], known: Sequence[SeedValues]) -> Spre
     known: for each row, a similar row with the most seeds; a row varies at least as much. Degrees of freedom by Welch
     and Satterthwaite; None if a row has one seed, or none of them any spread.
     """
-    if any(len(row) < 2 or not all(map(math.isfinite, row.values())) for row in [*rows, *known]):
+    if any(len(row) < 2 or no_variance(row) for row in [*rows, *known]):
         return None
-    spreads = [
-        max((statistics.variance(row.values()), len(row) - 1) for row in pair) for pair in zip(rows, known, strict=True)
-    ]
+    spreads = [max((variance_of(row.values()), len(row) - 1) for row in pair) for pair in zip(rows, known, strict=True)]
     variances = [variance for variance, _ in spreads]
-    weights = sum(variance**2 / df for variance, df in spreads)
-    return Spread(math.sqrt(sum(variances)), sum(variances) ** 2 / weights) if weights else None
+    largest = max(variances)
+    if not largest:
+        return None
+    # Divided by the largest, because the square of a variance can overflow.
+    weights = sum((variance / largest) ** 2 / df for variance, df in spreads)
+    return Spread(math.sqrt(sum(variances)), (sum(variances) / largest) ** 2 / weights)
 
 
 def alike(rows: Sequence[SeedValues]) -> list[SeedValues]:
-    """The rows that can share a prior: those with several finite seeds that do not vary OUTLYING times as much."""
-    rows = [row for row in rows if len(row) > 1 and all(map(math.isfinite, row.values()))]
+    """The rows that can share a prior: those with several seeds with a variance, not OUTLYING times as much."""
+    rows = [row for row in rows if len(row) > 1 and not no_variance(row)]
     sds = [statistics.stdev(row.values()) if has_spread(list(row.values())) else 0.0 for row in rows]
     most = OUTLYING * statistics.median(varied) if (varied := [sd for sd in sds if sd]) else 0.0
     return [row for row, sd in zip(rows, sds, strict=True) if sd <= most]
@@ -232,7 +243,7 @@ def row_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
 def own_variances(rows: Sequence[SeedValues]) -> tuple[np.ndarray, np.ndarray]:
     """Variance of each row around its own mean, with its degrees of freedom."""
     dfs = np.array([len(row) - 1.0 for row in rows])
-    return _spread_of(np.array([statistics.variance(row.values()) for row in rows]) * dfs, dfs)
+    return _spread_of(np.array([variance_of(row.values()) for row in rows]) * dfs, dfs)
 
 
 def _spread_of(squares: np.ndarray, dfs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

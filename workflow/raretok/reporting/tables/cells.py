@@ -30,7 +30,7 @@ class Cell:
 
     block: heading of the further grid it belongs to. reading: the bracket shared by all rows of that grid, which its
     heading repeats. remarks: the parts of the note that are shown below the table. interval: 95% bounds of `value` if
-    it is a difference.
+    it is a difference. not_finite: the seeds of `value` that are not finite, in words.
     """
 
     row: str
@@ -49,6 +49,12 @@ class Cell:
     block: str = ""
     reading: str = ""
     interval: tuple[float, float] | None = None
+    not_finite: str = ""
+
+    @property
+    def shown_remarks(self) -> tuple[str, ...]:
+        """What is said of the cell below the table."""
+        return (*self.remarks, self.not_finite) if self.not_finite else self.remarks
 
 
 @dataclass(frozen=True)
@@ -156,9 +162,9 @@ def _metric_cell(
     if not measured:
         missing = f"not measured on {group}"
     elif summary is None:
-        needs = NEEDS_FINITE.get(how["metric"])
-        infinite = needs and measured_at(results, entry, method, how | {"metric": needs}, *where)
-        missing = "no temperature: the perplexity is infinite" if infinite else missing_note(results, view)
+        missing = missing_note(results, view)
+    elif how["metric"] in NEEDS_FINITE and summary.not_finite:
+        missing = "no temperature: the perplexity is infinite"
     elif summary.seeds < len(method.seeds):
         missing = f"{summary.seeds} of {len(method.seeds)} seeds"
     notes = [
@@ -202,7 +208,8 @@ def numbers_of(summary: Spread | None, printed: Printed | None = None, definitio
     """The fields of a cell with a mean over seeds and a printed number, each may be None; a definition adds the gap."""
     fields = {"published": printed.text if printed else ""}
     if summary:
-        fields |= {"value": summary.mean, "spread": summary.spread, "seeds": summary.seeds}
+        fields |= summary._asdict() | {"value": summary.mean}
+        del fields["mean"]
     if definition:
         fields["difference"] = difference(definition, summary.mean if summary else None, printed)
     return fields
@@ -273,6 +280,10 @@ def mark_best(cells: list[Cell]) -> list[Cell]:
 def _clear_best(cells: list[Cell], direction: str) -> Cell | None:
     """The best of several means; None if it has no interval, or another row reaches into it."""
     sign = 1 if direction == "up" else -1
+    # An undefined mean is neither better nor worse.
+    cells = [cell for cell in cells if not math.isnan(cell.value)]
+    if not cells:
+        return None
     first, *others = sorted(cells, key=lambda cell: -sign * cell.value)
     if not others or not first.spread:
         return None

@@ -158,7 +158,16 @@ def _change_cell(row: str, column: str, found: Change | None) -> Cell:
         note = "not finite in some seeds"
     else:
         note = "one seed: no interval" if found.seeds == 1 else "equal values in all seeds: no interval"
-    return Cell(row, column, value=found.mean, seeds=found.seeds, note=note, format="+z.1f", interval=found.interval)
+    return Cell(
+        row,
+        column,
+        value=found.mean,
+        seeds=found.seeds,
+        note=note,
+        format="+z.1f",
+        interval=found.interval,
+        not_finite=found.not_finite,
+    )
 
 
 def _missing(seeds: int, expected: int) -> str:

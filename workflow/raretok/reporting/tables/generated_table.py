@@ -5,6 +5,7 @@ from pathlib import Path
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, summarise
 from raretok.reporting.tables.cells import NOT_RUN, Cell, mark_best, numbers_of
+from raretok.reporting.token_text import one_line
 
 TEXT, UNIQ = "Text", "Uniq"
 PREFIX = "Prefix"
@@ -64,9 +65,3 @@ def _uniq_cell(definition: Definition, item: str, results: Results, method: Meth
         format=".1f",
         direction="up",
     )
-
-
-def one_line(text: str) -> str:
-    """`text` with runs of white space as one blank; unprintable characters become U+FFFD."""
-    blank = " ".join(text.split())
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in blank)

@@ -5,7 +5,6 @@ method's number, paired by seed: methods with one seed saw the same batches.
 """
 
 import math
-import statistics
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from raretok.reporting.cost import CPU
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results
 from raretok.reporting.statistics.intervals import t_interval
+from raretok.reporting.statistics.over_seeds import mean_of, not_finite
 
 # Selection criterion for candidates of all methods and tasks: the lowest perplexity of the whole validation text at
 # its fitted temperature, averaged over seeds.
@@ -21,6 +21,8 @@ CRITERION = {"metric": "fitted_perplexity", "group": "total", "split": "valid@be
 PROVISIONAL, DIVERGED = "the choice is provisional", "the chosen one diverged"
 # The columns whose changes are shown.
 ROLES = ("frequent", "rare")
+# Change in per cent of a perplexity that is 0, which is no gain of any size.
+LOWEST = -100.0
 # Properties that two trainings must share for their times to be comparable.
 SAME = ("device", "processes", "together")
 
@@ -70,11 +72,12 @@ class Chosen:
 
 
 class Change(NamedTuple):
-    """Mean change in per cent over `seeds`; infinite if a perplexity is not finite for one of them."""
+    """Mean change in per cent over `seeds`; not finite if it is not for one of them, which `not_finite` names."""
 
     mean: float
-    interval: tuple[float, float] | None  # 95% t interval, None for one seed and an infinite change
+    interval: tuple[float, float] | None  # 95% t interval, None for one seed and a change that is not finite
     seeds: int
+    not_finite: str = ""
 
 
 def chosen_candidate(definition: Definition, results: Results, family: dict, experiment: str) -> Chosen | None:
@@ -103,7 +106,7 @@ def chosen_candidate(definition: Definition, results: Results, family: dict, exp
         return Chosen(family["label"], None, "", math.nan, (), diverged=0, **counts)
     common = sorted(set.intersection(*map(set, values.values())))
     diverged = {name: sum(not math.isfinite(value) for value in found.values()) for name, found in values.items()}
-    scores = {name: statistics.fmean(found[seed] for seed in common or found) for name, found in values.items()}
+    scores = {name: mean_of(found[seed] for seed in common or found) for name, found in values.items()}
     # Ties, and candidates without a common seed, go to the first: grids begin with the published value.
     best = min(values, key=lambda name: (diverged[name], scores[name] if common else 0))
     label, words = family["label"], family["methods"][best]
@@ -130,17 +133,19 @@ def measured(results: Results, method: Method, how: dict, group: str | None = No
 def percent_change(ours: dict[int, float], first: dict[int, float]) -> Change | None:
     """By how many per cent `ours` is above `first`, paired by seed, over the seeds that both have.
 
-    If ours is not finite in one of them, the change is infinite and has no interval: the other seeds alone would be
-    biased. None without such a seed, and if `first` is not finite in one of them.
+    If it is not finite in one of them, the mean is not finite and has no interval: the other seeds alone would be
+    biased. A change from 0, or from a number that is not finite, is undefined. None without such a seed.
     """
-    pairs = [(ours[seed], first[seed]) for seed in sorted(ours.keys() & first.keys())]
-    if not pairs or not all(theirs and math.isfinite(theirs) for _, theirs in pairs):
+    seeds = sorted(ours.keys() & first.keys())
+    if not seeds:
         return None
-    changes = [100 * (mine / theirs - 1) for mine, theirs in pairs]
-    if not all(map(math.isfinite, changes)):
-        return Change(math.inf, None, len(changes))
-    found = t_interval(changes)
-    return Change(found.mean, found.bounds, len(changes))
+    changes = {seed: _change(ours[seed], first[seed]) for seed in seeds}
+    found = t_interval(list(changes.values()))
+    return Change(found.mean, found.bounds, len(seeds), not_finite(changes))
+
+
+def _change(mine: float, theirs: float) -> float:
+    return 100 * (mine / theirs - 1) if theirs and math.isfinite(theirs) else math.nan
 
 
 def seconds_against(ours: dict[int, dict], first: dict[int, dict]) -> tuple[dict[int, float], str]:
@@ -181,20 +186,20 @@ def changes_against(results: Results, columns: dict, experiment: str, one: Chose
 class Point:
     """A method in a task: its changes against the first method, None if not measured.
 
-    is_provisional: whether its choice or that of the first method is. is_infinite: whether it diverged, or a perplexity
-    is infinite in a seed.
+    is_provisional: whether its choice or that of the first method is. not_finite: the seeds in which it diverged or a
+    change is not finite, in words; empty if there are none.
     """
 
     label: str
     frequent: Change | None
     rare: Change | None
     is_provisional: bool
-    is_infinite: bool
+    not_finite: str
 
     @property
     def is_drawn(self) -> bool:
         """Whether the point has finite coordinates."""
-        return None not in (self.frequent, self.rare) and not self.is_infinite
+        return None not in (self.frequent, self.rare) and not self.not_finite
 
 
 def figure_points(definition: Definition, results: Results, entry: dict, experiment: str) -> list[Point]:
@@ -208,6 +213,10 @@ def figure_points(definition: Definition, results: Results, entry: dict, experim
     for one in chosen[1:]:
         changes = changes_against(results, entry["columns"], experiment, one, chosen[0])
         provisional = one.is_provisional or chosen[0].is_provisional
-        infinite = one.diverged > 0 or any(found and not math.isfinite(found.mean) for found in changes.values())
-        made.append(Point(one.label, **changes, is_provisional=provisional, is_infinite=infinite))
+        reasons = [f"{role}: {found.not_finite}" for role, found in changes.items() if found and found.not_finite]
+        if one.diverged and not reasons:
+            reasons = [f"diverged in {one.diverged} of {len(one.method.seeds)} seeds"]
+        if any(found and found.mean <= LOWEST for found in changes.values()):
+            reasons.append("a perplexity of 0 or less")
+        made.append(Point(one.label, **changes, is_provisional=provisional, not_finite="; ".join(reasons)))
     return made

@@ -10,6 +10,7 @@ from raretok.reporting.corpus_names import corpus_title
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Results, printed_numbers, read_published, summarise
 from raretok.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, mark_best, numbers_of
+from raretok.reporting.token_text import visible_text
 from raretok.reporting.translation_metrics import other_language
 
 RELATED = "Related characters among the nearest three"
@@ -21,8 +22,6 @@ PRINTED = "The paper's queries and neighbours"
 RARE = "†"
 OTHER_SHARE = "Neighbours of the other language among all of these"
 OTHER = "‡"
-# Word-initial marks of tokens: GPT-2's blank, SentencePiece's mark.
-BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 
 
 def neighbour_cells(definition: Definition, item: str, results: Results, published: Path) -> list[Cell]:
@@ -117,9 +116,7 @@ def _neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> tuple[st
 
 def token_name(identity: int, symbols: list[str]) -> str:
     """A token's display name: `a_LR` for the second language's a; blanks are made visible."""
-    symbol = symbols[identity % len(symbols)]
-    shown = {"\n": "\\n", " ": "␣"}.get(symbol, symbol)
-    return f"{shown}_{'LR' if identity >= len(symbols) else 'HR'}"
+    return f"{visible_text(symbols[identity % len(symbols)])}_{'LR' if identity >= len(symbols) else 'HR'}"
 
 
 def queries_of(arrays: dict[str, np.ndarray]) -> dict[str, int]:
@@ -147,12 +144,6 @@ def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> 
     return visible_text(str(arrays["vocabulary"][identity])) + mark, float(
         arrays["best.neighbour_cosines"][row, rank - 1]
     )
-
-
-def visible_text(token: str) -> str:
-    """A token with visible blanks and line ends; unprintable characters become U+FFFD."""
-    shown = token.translate(BLANKS)
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in shown)
 
 
 def _share(method: Method, results: Results, metric: str, group: str, direction: str, block: str) -> Cell:

@@ -12,6 +12,7 @@ from pathlib import Path
 from raretok.reporting.definition import Definition, Method
 from raretok.reporting.results import Printed, Results, printed_numbers, summarise
 from raretok.reporting.statistics.intervals import t_interval
+from raretok.reporting.statistics.over_seeds import not_finite
 from raretok.reporting.tables.cells import (
     Cell,
     corpus_remark,
@@ -24,7 +25,8 @@ from raretok.reporting.tables.cells import (
 
 PAIRED = "mean difference, paired by seed, with its 95% t interval"
 NO_SPREAD = "equal differences in all seeds: no interval"
-NOT_PAIRED = "no seed with finite numbers for both"
+NO_INTERVAL = "not finite in some seeds"
+NOT_PAIRED = "no seed with numbers for both"
 
 
 @dataclass(frozen=True)
@@ -179,14 +181,14 @@ def _difference_cell(
 
     missing: why there are no values of one of them; empty if both have some.
     """
-    gaps = [values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())]
-    gaps = [gap for gap in gaps if math.isfinite(gap)]
+    gaps = {seed: values[seed] - others[seed] for seed in sorted(values.keys() & others.keys())}
     signed = f"+z{place['format']}"  # z: no minus sign before a number that rounds to 0
     theirs = printed_difference(numbers)
     shown = {"published": "" if theirs is None else format(theirs, signed)}
     if not gaps:
         return ReadingCell(**place | {"format": signed}, **shown, note=missing or NOT_PAIRED)
-    mean, *_ = found = t_interval(gaps)
+    mean, *_ = found = t_interval(list(gaps.values()))
+    named = not_finite(gaps)
     common = f"over the {len(gaps)} seeds that both have" if len(gaps) > 1 else "over the only seed that both have"
     return ReadingCell(
         **place | {"format": signed},
@@ -194,8 +196,9 @@ def _difference_cell(
         value=mean,
         interval=found.bounds,
         seeds=len(gaps),
-        difference=mean - theirs if definition.comparable and theirs is not None else None,
-        note=PAIRED if found.bounds else "one seed" if len(gaps) == 1 else NO_SPREAD,
+        difference=mean - theirs if definition.comparable and theirs is not None and math.isfinite(mean) else None,
+        note=PAIRED if found.bounds else NO_INTERVAL if named else "one seed" if len(gaps) == 1 else NO_SPREAD,
+        not_finite=named,
         remarks=(common,) if len(gaps) < max(len(values), len(others)) else (),
     )
 

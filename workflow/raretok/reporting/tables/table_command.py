@@ -1,6 +1,7 @@
 """The command `table`: render one table as tidy csv, Markdown and LaTeX, with printed and measured numbers."""
 
 import argparse
+import math
 from pathlib import Path
 
 import pandas as pd
@@ -78,18 +79,21 @@ def precision_notes(definition: Definition, item: str, results: Results) -> list
 
 
 def tidy(cells: list[Cell]) -> pd.DataFrame:
-    """The cells as text, one per row: empty if missing, measured numbers with six digits.
+    """The cells as text, one per row: empty if missing or undefined, measured numbers with six digits.
 
     If any cell has an interval, columns for the bounds are added.
     """
     rows = []
     for cell in cells:
         lower, upper = cell.interval or (None, None)
-        fields = vars(cell) | {"seeds": cell.seeds or None, "lower": lower, "upper": upper}
+        note = "; ".join(filter(None, [cell.note, cell.not_finite]))
+        fields = vars(cell) | {"seeds": cell.seeds or None, "lower": lower, "upper": upper, "note": note}
         rows.append({name: _text(fields[name]) for name in (*COLUMNS, *BOUNDS)})
     bounds = BOUNDS if any(cell.interval for cell in cells) else []
     return pd.DataFrame(rows, columns=[*COLUMNS, *bounds])
 
 
 def _text(value: float | str | None) -> str:
-    return value if isinstance(value, str) else csv_number(value)
+    if isinstance(value, str):
+        return value
+    return csv_number(None if value is None or math.isnan(value) else value)

@@ -1,12 +1,13 @@
 """Rendering of tables as GitHub Markdown and as LaTeX (booktabs)."""
 
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from raretok.reporting import token_text
 from raretok.reporting.definition import Definition
+from raretok.reporting.statistics.over_seeds import number_text
 from raretok.reporting.table_layout import layout
 from raretok.reporting.tables.cells import NOT_MEASURED, NOT_RUN, Cell, blocks
 from raretok.reporting.tables.neighbour_table import OTHER, PRINTED, RARE
@@ -18,6 +19,7 @@ MARKDOWN_CHARACTERS, LATEX_CHARACTERS = 400, 250
 PROSE_CHARACTERS = 60
 # Numbers from this on are shown without decimals.
 NO_DECIMALS = 1000
+INFINITE = {"inf": "$\\infty$", "+inf": "$+\\infty$", "-inf": "$-\\infty$"}
 READINGS = "[bracket]: another reading of the printed row."
 
 
@@ -27,10 +29,10 @@ def number(cell: Cell) -> str:
         return "–"
     if isinstance(cell.value, str):
         return cell.value
-    own = format(cell.value, _digits(cell)) if math.isfinite(cell.value) else "inf"
+    own = _digits(cell.value, cell)
     if cell.interval is None:
         return own
-    lower, upper = (format(bound, _digits(cell)) for bound in cell.interval)
+    lower, upper = (_digits(bound, cell) for bound in cell.interval)
     return f"{own} [{lower}, {upper}]"
 
 
@@ -38,13 +40,14 @@ def spread(cell: Cell) -> str:
     """The standard deviation of a cell over seeds as shown; empty for one seed, and where all seeds agree."""
     if not cell.spread:
         return ""
-    shown = format(cell.spread, _digits(cell))
+    shown = _digits(cell.spread, cell)
     return shown if float(shown) else f"<{shown[:-1]}1"
 
 
-def _digits(cell: Cell) -> str:
-    """The format of a cell's numbers: without decimals from 1,000 on, which other seeds change."""
-    return re.sub(r"\.\df$", ".0f", cell.format) if abs(cell.value) >= NO_DECIMALS else cell.format
+def _digits(value: float, cell: Cell) -> str:
+    """One of a cell's numbers: without decimals if the cell's is 1,000 or more, because other seeds change them."""
+    form = re.sub(r"\.\df$", ".0f", cell.format) if abs(cell.value) >= NO_DECIMALS else cell.format
+    return number_text(value, form)
 
 
 def shortened(text: str, characters: int) -> str:
@@ -105,7 +108,7 @@ def remarks(cells: list[Cell]) -> list[str]:
     gathered: dict[str, dict[str, list[str]]] = {}
     for cell in cells:
         place = " ".join(filter(None, [cell.column, cell.group]))
-        for remark in cell.remarks:
+        for remark in cell.shown_remarks:
             gathered.setdefault(remark, {}).setdefault(cell.row, []).append(place)
     cells_in = Counter(cell.row for cell in cells)
     lines = []
@@ -131,7 +134,7 @@ def markdown(
     """The table as GitHub Markdown: `sentences`, main grid, further grids, legend, remarks and `further` remarks."""
     parts = [f"### {definition.title}: {definition.heading(item)}"]
     if sentences:
-        parts.append(_markdown(" ".join(sentences)))
+        parts.append(token_text.markdown(" ".join(sentences)))
     for heading, block in blocks(cells):
         if heading:
             parts.append(f"#### {heading}" + (f" ({definition.scale_note()})" if heading != PRINTED else ""))
@@ -139,7 +142,7 @@ def markdown(
     parts.append(" ".join(legend(definition, cells)))
     notes = [*remarks(cells), *further]
     if notes:
-        parts.append("\n".join(f"- {_markdown(note)}" for note in notes))
+        parts.append("\n".join(f"- {token_text.markdown(note)}" for note in notes))
     return "\n\n".join(parts) + "\n"
 
 
@@ -159,11 +162,11 @@ def markdown_grid(cells: list[Cell]) -> str:
     if not grid.rows:
         return "Not run."
     prose = prose_columns(cells)
-    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(_markdown, grid.heads)]) + " |"]
+    lines = ["| " + " | ".join(["", *([""] if grid.grouped else []), *map(token_text.markdown, grid.heads)]) + " |"]
     sides = ["---" if column in prose else "---:" for column, _ in grid.keys]
     lines.append("| " + " | ".join(["---"] * (2 if grid.grouped else 1) + sides) + " |")
     for row, group, found, span in grid.rows:
-        head = [_markdown(row) if span else "", *([group] if grid.grouped else [])]
+        head = [token_text.markdown(row) if span else "", *([token_text.markdown(group)] if grid.grouped else [])]
         lines.append("| " + " | ".join(head + [_markdown_cell(found.get(key)) for key in grid.keys]) + " |")
     return "\n".join(lines)
 
@@ -172,15 +175,11 @@ def _markdown_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
     if cell.block == PRINTED:
-        return _markdown(cell.published)
-    own = _markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
+        return token_text.markdown(cell.published)
+    own = token_text.markdown(shortened(number(cell), MARKDOWN_CHARACTERS))
     own = f"**{own}**" if cell.best else own
     over_seeds = f" ± {spread(cell)}" if spread(cell) else ""
-    return own + over_seeds + (f" ({_markdown(cell.published)})" if cell.published else "")
-
-
-def _markdown(text: str) -> str:
-    return re.sub(r"[\\|*<`[]", r"\\\g<0>", text)
+    return own + over_seeds + (f" ({token_text.markdown(cell.published)})" if cell.published else "")
 
 
 def latex(
@@ -205,22 +204,22 @@ def latex(
         "% needs \\usepackage{booktabs,graphicx}",
         "\\begin{table}",
         "\\centering",
-        f"\\caption{{{_latex(definition.title + ': ' + definition.heading(item))}. "
-        f"{_latex(' '.join([*sentences, *legend(definition, cells), *further]))}}}",
+        f"\\caption{{{token_text.latex(definition.title + ': ' + definition.heading(item))}. "
+        f"{token_text.latex(' '.join([*sentences, *legend(definition, cells), *further]))}}}",
         f"\\label{{tab:{definition.paper}-{item}}}".replace("_", "-"),
         # Shrinks a table that is wider than the text.
         "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%",
         f"\\begin{{tabular}}{{{'ll' if widest.grouped else 'l'}{sides}}}",
         "\\toprule",
-        " & ".join(["", *([""] if widest.grouped else []), *map(_latex, widest.heads)]) + " \\\\",
+        " & ".join(["", *([""] if widest.grouped else []), *map(token_text.latex, widest.heads)]) + " \\\\",
     ]
     for heading, grid in shown:
         lines.append("\\midrule")
         if heading:
             wide = len(widest.keys) + (2 if widest.grouped else 1)
-            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{_latex(heading)}}}}} \\\\")
+            lines.append(f"\\multicolumn{{{wide}}}{{l}}{{\\emph{{{token_text.latex(heading)}}}}} \\\\")
         for row, group, found, span in grid.rows:
-            head = [_latex(row) if span else "", *([_latex(group)] if widest.grouped else [])]
+            head = [token_text.latex(row) if span else "", *([token_text.latex(group)] if widest.grouped else [])]
             lines.append(" & ".join(head + [_latex_cell(found.get(key)) for key in widest.keys]) + " \\\\")
     return "\n".join([*lines, "\\bottomrule", "\\end{tabular}}", "\\end{table}", ""])
 
@@ -228,54 +227,8 @@ def latex(
 def _latex_cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    own = "$\\infty$" if number(cell) == "inf" else _latex(shortened(number(cell), LATEX_CHARACTERS))
+    own = INFINITE.get(number(cell)) or token_text.latex(shortened(number(cell), LATEX_CHARACTERS))
     own = f"\\textbf{{{own}}}" if cell.best else own
-    over_seeds = f" $\\pm$ {_latex(spread(cell))}" if spread(cell) else ""
-    printed = "$\\infty$" if cell.published == "inf" else _latex(cell.published)
+    over_seeds = f" $\\pm$ {token_text.latex(spread(cell))}" if spread(cell) else ""
+    printed = INFINITE.get(cell.published) or token_text.latex(cell.published)
     return own + over_seeds + (f" ({printed})" if cell.published else "")
-
-
-LATEX = {
-    "\\": "\\textbackslash{}",
-    "&": "\\&",
-    "%": "\\%",
-    "$": "\\$",
-    "#": "\\#",
-    "_": "\\_",
-    "{": "\\{",
-    "}": "\\}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    "±": "$\\pm$",
-    "–": "--",
-    "␣": "\\textvisiblespace{}",
-    "†": "$\\dagger$",
-    "↑": "$\\uparrow$",
-    "↓": "$\\downarrow$",
-    "σ": "$\\sigma$",
-    "‡": "$\\ddagger$",
-    "…": "\\dots{}",
-    "—": "---",
-    "‘": "`",
-    "’": "'",
-    "“": "``",
-    "”": "''",
-    "<": "$<$",
-    ">": "$>$",
-    "[": "{[}",  # LaTeX would read a bracket after \\ as its argument
-    "]": "{]}",
-}
-
-
-# Latin letters missing in LaTeX's default font encoding, OT1: without `fontenc` LaTeX would stop at them.
-NOT_IN_OT1 = frozenset("«»ÐÞðþĄąĐđĘęĦħĮįĸĿŀŉŊŋŦŧŲųſ")
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(character) or _latex_character(character) for character in text)
-
-
-def _latex_character(character: str) -> str:
-    """ASCII and the Latin letters that every LaTeX has are kept; other characters become their code points."""
-    known = character.isprintable() and character < "\u0180" and character not in NOT_IN_OT1
-    return character if known else f"U+{ord(character):04X}"

@@ -1,0 +1,72 @@
+"""Numbers in csv and JSON files that the report reads: finite, or an error with file and line."""
+
+import pytest
+from fake_table import definition_of, results_of, write_published
+
+from raretok.core.errors import UserError
+from raretok.core.files import write_json
+from raretok.reporting.collect import collect
+from raretok.reporting.csv_rows import write_table
+from raretok.reporting.definition import parse_definition
+from raretok.reporting.results import printed_numbers, read_published, read_results
+from raretok.reporting.tables.cells import metric_cells
+
+
+@pytest.fixture
+def metrics(tmp_path):
+    table = results_of(tmp_path, {"base": [1.0, 2.0, 3.0]}).metrics.astype(str)
+    return tmp_path, table
+
+
+@pytest.mark.parametrize("column", ["value", "seed", "n"])
+@pytest.mark.parametrize("text", ["much", "1e999", "-1e999", "Infinity"])
+def test_metrics(metrics, column, text):
+    folder, table = metrics
+    table.loc[1, column] = text
+    write_table(folder / "metrics.csv", table)
+    with pytest.raises(UserError, match=rf"metrics\.csv, line 3: {column} is '{text}'; it must be a finite number"):
+        read_results(folder)
+
+
+@pytest.mark.parametrize("text", ["inf", "-inf", "nan"])
+def test_a_diverged_metric_is_read(metrics, text):
+    folder, table = metrics
+    table.loc[1, "value"] = text
+    write_table(folder / "metrics.csv", table)
+    assert str(read_results(folder).values["e1", "base", "score", "", "test@best"][2]) == text
+
+
+@pytest.mark.parametrize("value", ["1e999", "much", None, [1]])
+def test_metrics_of_another_job(tmp_path, value):
+    path = tmp_path / "metrics.json"
+    about = dict.fromkeys(("paper", "experiment", "method", "hash"), "a") | {"seed": 1}
+    metric = {"metric": "bleu", "group": "", "split": "test@best", "value": value, "n": 3, "signature": ""}
+    write_json(path, {"training": about, "metrics": [metric]})
+    with pytest.raises(UserError, match=r"metrics\.json: bleu is .*, not a number; evaluate the run again"):
+        collect([path])
+
+
+@pytest.mark.parametrize("text", ["nan", "1e999", "much", "-inf"])
+def test_printed_numbers(tmp_path, text):
+    published = write_published(tmp_path, {("Base", ""): "1", ("Other", ""): text})
+    with pytest.raises(UserError, match=rf"numbers\.csv, line 3: value is '{text}'; it must be a finite number or inf"):
+        printed_numbers(published, "made_up")
+
+
+def test_a_printed_infinity_is_shown(tmp_path):
+    published = write_published(tmp_path, {("Base", ""): "inf"})
+    definition = definition_of({"base": "Base"})
+    (cell,) = metric_cells(definition, "table1", results_of(tmp_path, {"base": [1.0]}), published)
+    assert (cell.published, cell.difference) == ("inf", None)
+
+
+@pytest.mark.parametrize(("column", "text"), [("null", "one"), ("margin", "0.5;nan"), ("margin", "1e999")])
+def test_margins_of_claims(tmp_path, column, text):
+    published = write_published(tmp_path, {}, claims=[{}, {column: text}])
+    with pytest.raises(UserError, match=rf"claims\.csv, line 3: {column} is '{text}'; it must be a finite number"):
+        read_published(published, "claims", "made_up")
+
+
+def test_a_definition():
+    with pytest.raises(UserError, match="the definition, line 2: NaN is not a finite number"):
+        parse_definition('{"paper": "a",\n"x": NaN}')
