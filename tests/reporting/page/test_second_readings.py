@@ -55,7 +55,7 @@ def test_a_line_has_its_claims_sentence_and_verdict(tmp_path):
 
 
 def test_a_claim_that_does_not_exist_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"has a line on made_up\.1, which \S*claims\.csv does not have; correct its id"):
+    with pytest.raises(UserError, match=r"has a line on made_up\.1, which \S*claims\.csv does not have; correct"):
         second_readings(published(tmp_path, "made_up.1"), "made_up", [CLAIM])
 
 
