@@ -468,6 +468,8 @@ def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
             values[key] = {seed: 0.2 + 0.001 * seed for seed in values[key]}
     found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
     assert found["agps.f5_7.bias"]["alone"] == "not reproduced"
+    # Its runs are known, so that it can be trained again.
+    assert found["agps.f5_7.bias"]["command"] == "python -m raretok verify agps.f5_7.bias --scale small"
 
 
 def test_expressions_of_settings_of_both_kinds_of_model():

@@ -7,7 +7,7 @@ REQUIRED INPUTS:
     arrays    = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     gpt2      = results/<scale>/gpt2/<repository>.json
     compared  = results/<scale>/comparisons/<experiment>/seed<k>.json
-    published = config/papers/<paper>/{numbers,neighbours,hyperparameters,claims}.csv
+    published = config/papers/<paper>/{numbers,neighbours,hyperparameters,claims,second_readings}.csv
 
 OUTPUTS:
 
@@ -307,6 +307,7 @@ rule page:
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
         printed=PRINTED,
+        second_readings=reporting.second_readings(),
         deviations="<docs>/deviations.md",
         readme=reporting.readme(),
         inserted="<results>/in_readme.md" if reporting.makes_readme() else [],  # changes the README first

@@ -94,4 +94,6 @@ def rank_correlations(results: Results, method: Method) -> dict[str, dict[int, f
     Above 0: rare types are nearer to the query than frequent ones.
     """
     wanted = (method.experiment, method.name, "cosine_rank_correlation")
-    return {key[3]: values for key, values in results.values.items() if key[:3] == wanted and key[4] == "weights@best"}
+    queries = dict.fromkeys(key[3] for key in results.values if key[:3] == wanted)
+    found = {query: results.per_seed(method, wanted[2], query, split="weights@best") for query in queries}
+    return {query: values for query, values in found.items() if values}

@@ -58,6 +58,12 @@ def readme(table: RunTable) -> list[str]:
     return ["README.md"] if makes_readme(table) else []
 
 
+def second_readings(table: RunTable) -> list[str]:
+    """The second readings of claims, of the papers that have some."""
+    paths = (table.project / "config" / "papers" / paper / "second_readings.csv" for paper in table.papers)
+    return [str(path) for path in paths if path.exists()]
+
+
 def entry(table: RunTable, wildcards) -> dict:
     """The config entry of a table or figure; raises UserError if there is none."""
     entries = table.papers[wildcards.paper]["tables"] | table.papers[wildcards.paper]["figures"]

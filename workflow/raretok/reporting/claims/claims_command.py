@@ -16,7 +16,7 @@ from raretok.reporting.claims.claim_parts import Part, bounds_of, holds, in_unit
 from raretok.reporting.claims.claim_runs import record_lookups
 from raretok.reporting.claims.claim_text import claim_sentence, shown_numbers
 from raretok.reporting.claims.deciding import COLUMNS as DECIDING
-from raretok.reporting.claims.deciding import decisions
+from raretok.reporting.claims.deciding import decisions, trainings_of
 from raretok.reporting.claims.evidence import Evidence, Partial, of_paper
 from raretok.reporting.claims.quantities import comparisons, in_scale, left_out_groups, of_this_scale
 from raretok.reporting.claims.table_claims import compared, expected_seeds, has_seeds, printed_quantities
@@ -58,7 +58,7 @@ COLUMNS = [
     *("paper", "id", "kind", "sentence", "says", "quantity", "part", "unit", "printed", "ours", "lower", "upper"),
     *("predict_lower", "predict_upper", "seeds", "direction", "size", "lean", "p", "p_holm", "p_size", "p_none"),
     *("excluded", "verdict"),
-    *("alone", "planned_verdict", *DECIDING, "note", "measured_by", "where", "predicate"),
+    *("alone", "planned_verdict", *DECIDING, "command", "note", "measured_by", "where", "predicate"),
 ]
 # Columns that are copied: from config/papers/<paper>/claims.csv, and from the Finding.
 OF_CLAIM = ("paper", "id", "kind", "sentence", "quantity", "unit", "measured_by", "where", "predicate")
@@ -83,8 +83,12 @@ def judge_paper(definition: Definition, results: Results, published: Path) -> li
     planned = planned_verdicts(found, definition, results, published)
     scale = "" if definition.comparable else definition.scale_note()
     needed = decisions(found, family_size([claim for claim, _ in found], definition), definition, results)
+    claims = {claim.id: claim for claim, _ in found}
     return [
-        _row(*pair, scale, verdict) | need.columns() for pair, need, verdict in zip(found, needed, planned, strict=True)
+        _row(claim, finding, scale, verdict)
+        | need.columns()
+        | {"command": _command(claim, finding, claims, definition)}
+        for (claim, finding), need, verdict in zip(found, needed, planned, strict=True)
     ]
 
 
@@ -98,6 +102,13 @@ def planned_verdicts(found: list[tuple], definition: Definition, results: Result
     seeds = {name: method.planned for name, method in definition.methods.items() if method.planned is not None}
     first = findings(definition.with_planned_seeds(), results.of_seeds(seeds), published)
     return [finding.verdict for _, finding in first]
+
+
+def _command(claim, finding: Finding, claims: dict, definition: Definition) -> str:
+    """The command that retrains what a claim compares; empty if the scale trains nothing for it. claims: by id."""
+    if not claim.direction or not trainings_of(claim, finding, claims, definition):
+        return ""
+    return f"python -m raretok verify {claim.id} --scale {definition.scale}"
 
 
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:

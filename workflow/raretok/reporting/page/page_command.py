@@ -35,6 +35,7 @@ from raretok.reporting.page.page_words import (
 )
 from raretok.reporting.page.pictures import as_data
 from raretok.reporting.page.provenance import provenance
+from raretok.reporting.page.second_readings import CHECKED, second_readings
 from raretok.reporting.report_options import add_report_arguments
 from raretok.reporting.results import read_results
 
@@ -139,6 +140,7 @@ def templates() -> Environment:
         "shown_verdicts": VERDICTS + OTHER_VERDICTS,
         "kinds": KINDS,
         "ticks": TICKS,
+        "checked": CHECKED,
         "slug": slug,
         "short": short,
         "seed_ranges": seed_ranges,
@@ -166,6 +168,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "improvement": improvement_rows(rows["improvement"], definition.paper),
         "paired_tests": paired_test_rows(definition, comparisons),
         "claims": claims,
+        "second_readings": second_readings(sources.published, definition.paper, claims),
         "counts": verdicts(claims),
         "judged": judged(definition),
         "kinds": Counter(claim["kind"] for claim in claims),
