@@ -353,14 +353,14 @@ def test_verdicts_on_language_models(verdicts):
     counted = {name: named.pop(name) for name in COUNTED}
     assert {row["alone"] for row in counted.values()} == {"inconclusive"}
     assert all("equal values in all seeds" in row["note"] for row in counted.values())
-    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "reproduced") | NOISY
+    assert {name: row["alone"] for name, row in named.items()} == dict.fromkeys(named, "holds here") | NOISY
     tables = [row for row in verdicts.values() if row["measured_by"] == "table"]
     # Noise of the made-up seeds decides the tightest ones alone.
     missing = {row["id"] for row in tables if row["alone"] == "not run"}
     assert missing == set()
-    assert verdicts["agg.t3.rare_ppl"]["alone"] == "reproduced"
-    assert verdicts["agg.t6.all"]["alone"] == "reproduced"
-    assert verdicts["agps.t4.low"]["alone"] == "reproduced"
+    assert verdicts["agg.t3.rare_ppl"]["alone"] == "holds here"
+    assert verdicts["agg.t6.all"]["alone"] == "holds here"
+    assert verdicts["agps.t4.low"]["alone"] == "holds here"
 
 
 def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
@@ -374,7 +374,7 @@ def test_a_claim_on_the_data_alone_has_no_seeds(verdicts):
 
 def test_generated_texts_are_judged_on_our_examples_and_their_mean_is_noted(verdicts):
     row = verdicts["agg.t15.uniq"]
-    assert row["alone"] == "reproduced"
+    assert row["alone"] == "holds here"
     assert "mean over all test prefixes: AGG 45" in row["note"]
     assert float(verdicts["agg.t5.uniq"]["ours"]) == pytest.approx(33, abs=1)
 
@@ -389,7 +389,7 @@ def test_claims_flip_if_mle_and_agg_are_exchanged(language, tmp_path):
     definition = parse_definition(json.dumps(DEFINITIONS["agg"]))
     found = {row["id"]: row["alone"] for row in judge_paper(definition, read_results(tmp_path), PUBLISHED)}
     for claim in ("t13.frequency_bias", "f3.disjoint", "f3.singular", "t3.rare_ppl", "t15.uniq"):
-        assert found[f"agg.{claim}"] == "not reproduced", claim
+        assert found[f"agg.{claim}"] == "fails here", claim
     assert found["agg.f1.rare_first"] == "not run"  # no arrays there
 
 

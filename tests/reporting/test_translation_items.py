@@ -308,7 +308,7 @@ NOISY = "agps.f5_7.bias"
 
 def fails(row):
     """Whether a claim is not reproduced; whether it would be, of one that counts."""
-    return row["lean"] == "against it" if row["alone"] == "inconclusive" else row["alone"] == "not reproduced"
+    return row["lean"] == "against it" if row["alone"] == "inconclusive" else row["alone"] == "fails here"
 
 
 def test_verdicts_on_translation(verdicts):
@@ -316,7 +316,7 @@ def test_verdicts_on_translation(verdicts):
     # Sizes are not compared at this scale, and the direction is that of t1.bleu.
     assert found.pop("agps.t1.bleu_gain") == "not judged"
     assert "agps.t1.bleu," in verdicts["agps.t1.bleu_gain"]["note"]
-    assert found == dict.fromkeys(OF_TRANSLATION, "reproduced") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
+    assert found == dict.fromkeys(OF_TRANSLATION, "holds here") | dict.fromkeys((*COUNTED, NOISY), "inconclusive")
     assert all("equal values in all seeds" in verdicts[name]["note"] for name in COUNTED)
     assert all(verdicts[name]["lean"] != "against it" for name in COUNTED)
     assert not any("on the language model" in row["note"] for row in verdicts.values())
@@ -344,11 +344,11 @@ def test_claims_on_both_sizes_are_judged_on_the_size_that_the_scale_has(translat
     rows.to_csv(folder / "metrics.csv", index=False)
     found = judged(translation, read_results(folder), definitions)
     for claim, experiment in (("agg.t7.best", "translation_big"), ("agps.t2.best", "agps_translation_big")):
-        assert found[claim]["alone"] == "reproduced"
+        assert found[claim]["alone"] == "holds here"
         assert f"without {experiment}, which this scale leaves out" in found[claim]["note"]
     assert found["agg.t7.gain_big"]["alone"] == "not run"
     assert "translation_big is left out at this scale" in found["agg.t7.gain_big"]["note"]
-    assert found["agg.t7.gain_base"]["alone"] == "reproduced"
+    assert found["agg.t7.gain_base"]["alone"] == "holds here"
 
 
 def test_a_comparison_of_only_omitted_experiments_is_kept(translation):
@@ -446,7 +446,7 @@ def test_a_group_without_words_of_the_target_language_decides_nothing(translatio
     for claim in ("agps.f2.follow", "agps.eq7.pairs"):
         assert found[claim]["verdict"] == "inconclusive"
         assert "no word of the target language" in found[claim]["note"]
-    assert found["agps.f4.frequency_agnostic"]["alone"] == "reproduced"
+    assert found["agps.f4.frequency_agnostic"]["alone"] == "holds here"
 
 
 def test_the_rise_after_the_freeze_begins_at_its_last_snapshot(translation, tmp_path):
@@ -467,7 +467,7 @@ def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
         if key[1:3] == ("agps_translation", "cosine_rank_correlation"):
             values[key] = {seed: 0.2 + 0.001 * seed for seed in values[key]}
     found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
-    assert found["agps.f5_7.bias"]["alone"] == "not reproduced"
+    assert found["agps.f5_7.bias"]["alone"] == "fails here"
     # Its runs are known, so that it can be trained again.
     assert found["agps.f5_7.bias"]["command"] == "python -m raretok verify agps.f5_7.bias --scale small"
 

@@ -138,9 +138,12 @@ def definition_names(claim, definition: Definition) -> tuple[str, str] | None:
 
 
 def by_both(first: Finding, other: Finding, names: tuple[str, str] | None) -> Finding:
-    """The finding by the paper's definition of the quantity, undecided if another definition gives another verdict."""
+    """The finding by the paper's definition of the quantity, undecided if another definition gives another verdict.
+
+    names: of both definitions; None if there is one, though other claims' p values can change its correction.
+    """
     verdicts = {first.verdict, other.verdict}
-    if len(verdicts) == 1 or not verdicts <= {*AGREES, *DISAGREES, NO_LARGER, UNDECIDED}:
+    if names is None or len(verdicts) == 1 or not verdicts <= {*AGREES, *DISAGREES, NO_LARGER, UNDECIDED}:
         return first
     says = DEPENDS.format(first.verdict, names[0], other.verdict, names[1])
     note = "; ".join(filter(None, [first.note, says]))
