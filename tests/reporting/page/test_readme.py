@@ -41,6 +41,8 @@ def test_numbers_and_pictures_are_those_of_recorded_results():
     pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
     claims = read_rows(folder / "claims.csv")
     assert {name: with_claims(text, claims, "small") for name, text in pages.items()} == pages
+    assert with_claims(README, claims, "small") == README
+    assert README.count("<!-- small ") > 4
     assert pages["findings.md"].count("<!-- small ") > 10
     # The rule `readme` fills the pages that have markers.
     rule = (ROOT / "workflow/rules/readme.smk").read_text(encoding="utf-8")

@@ -69,9 +69,10 @@ def layout(cells: list[Cell]) -> Layout:
     across = len(groups) > 1 and numbers and 0 < len(known) <= MOST_COLUMNS
     several = len(groups) > 1
     directions = {cell.column: cell.direction for cell in cells if cell.direction != "none"}
+    tokens = {cell.column for cell in cells if not cell.named}
     columns = []
     for column in dict.fromkeys(cell.column for cell in cells):
-        title = shown_name(column) + ARROWS.get(directions.get(column), "")
+        title = (column if column in tokens else shown_name(column)) + ARROWS.get(directions.get(column), "")
         below = tuple(group for group in groups if (column, group) in known) if across else ("",)
         if below:
             columns.append((column, title, below))
@@ -86,7 +87,8 @@ def layout(cells: list[Cell]) -> Layout:
     for row, places in groupby(table, key=itemgetter(0)):
         groups = [group for _, group in places]
         spans = [len(groups), *[0] * (len(groups) - 1)]
-        rows += [(shown_name(row), group, table[row, group], span) for group, span in zip(groups, spans, strict=True)]
+        head = row if tokens else shown_name(row)
+        rows += [(head, group, table[row, group], span) for group, span in zip(groups, spans, strict=True)]
     return Layout(columns, rows, several and not across)
 
 

@@ -85,7 +85,8 @@ def what_was_found(readme: Path, folder: Path) -> dict[str, Markup]:
     points = re.findall(r"^- <!-- (\S+) -->(.*?)(?=^- |\Z)", section, flags=re.MULTILINE | re.DOTALL)
     parser, found = MarkdownIt("commonmark", {"html": False}), {}
     for paper, point in points:
-        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(point.split()))[:SENTENCES])
+        plain = re.sub("<!--.*?-->", "", point, flags=re.DOTALL)  # markers of numbers
+        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(plain.split()))[:SENTENCES])
         (token,) = parser.parseInline(said)
         found[paper] = inline_html(parser, token, readme, folder)
     return found

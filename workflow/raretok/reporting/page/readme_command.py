@@ -25,7 +25,7 @@ CLAIM = r"(<!-- {scale} (\S+)( seeds)? -->).*?(<!-- end -->)"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "the Markdown to write")
-    parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale")
+    parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale, and for claims")
     parser.add_argument("--pages", type=Path, nargs="+", required=True, help="files with markers for claims")
 
 
@@ -36,7 +36,7 @@ def main(arguments: argparse.Namespace) -> None:
     write_text(arguments.output, text)
     claims = read_rows(arguments.results / "claims.csv")
     update_file(arguments.readme, lambda before: insert_section(before, text, definitions[0].scale))
-    for page in arguments.pages:
+    for page in (arguments.readme, *arguments.pages):
         update_file(page, lambda before: with_claims(before, claims, definitions[0].scale))
 
 

@@ -29,7 +29,8 @@ class Cell:
     """One row of a table's csv, with its formatting.
 
     block: heading of the further grid it belongs to. reading: the bracket shared by all rows of that grid, which its
-    heading repeats. remarks: the parts of the note that are shown below the table. interval: 95% bounds of `value` if
+    heading repeats. named: whether row and column are names of ours, whose underscores are shown as blanks; False for
+    tokens. remarks: the parts of the note that are shown below the table. interval: 95% bounds of `value` if
     it is a difference. not_finite: the seeds of `value` that are not finite, in words.
     """
 
@@ -49,6 +50,7 @@ class Cell:
     block: str = ""
     reading: str = ""
     interval: tuple[float, float] | None = None
+    named: bool = True
     not_finite: str = ""
 
     @property

@@ -94,6 +94,7 @@ def _cells(
             yield Cell(
                 row=method.label,
                 column=query,
+                named=False,
                 group=str(rank),
                 published=f"{row.neighbour} {row.score}".strip() if row else "",
                 value="{} {:.2f}".format(*found[0]) if found and found[0] else None,
