@@ -271,10 +271,11 @@ def test_a_bfloat16_model_trains(name):
 
 
 def trainer(model, criterion, folder, rows, **arguments):
-    """The `CountingTrainer` of the page on the texts of four steps."""
-    names = {"patched": raretok.patch(model, criterion)}
+    """The trainer of the page on the texts of four steps."""
+    raretok.patch(model, criterion)
+    names = {}
     exec(example("trainer"), names)
-    return started(names["CountingTrainer"], model, folder, rows, **arguments)
+    return started(names["RareTrainer"], model, folder, rows, **arguments)
 
 
 def started(trainer_class, model, folder, rows, **arguments):

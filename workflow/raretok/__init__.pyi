@@ -18,6 +18,7 @@ from raretok.library.metrics import recall as recall
 from raretok.library.metrics import tail_mass as tail_mass
 from raretok.library.metrics import target_ranks as target_ranks
 from raretok.library.metrics import token_nll as token_nll
+from raretok.library.patching import NoEffectWarning as NoEffectWarning
 from raretok.library.patching import Patched as Patched
 from raretok.library.patching import patch as patch
 from raretok.methods.adaptive_training import AdaptiveTraining as AdaptiveTraining
