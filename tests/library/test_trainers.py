@@ -12,6 +12,7 @@ from raretok import AGG, Threshold, count_targets
 
 transformers = pytest.importorskip("transformers")
 pytest.importorskip("accelerate")
+GATE = AGG(alpha=2.0, memory=50)
 COUNTS = count_targets(batches(4, 8), TYPES)
 
 
@@ -40,7 +41,11 @@ def warned(run):
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         run()
-    return [str(one.message) for one in seen if issubclass(one.category, raretok.NoEffectWarning)]
+    return [
+        str(one.message)
+        for one in seen
+        if issubclass(one.category, raretok.NoEffectWarning) or "the gate has counted" in str(one.message)
+    ]
 
 
 def test_label_smoothing_of_trainer_is_named_once(tmp_path):
@@ -199,3 +204,79 @@ def test_a_training_without_a_counted_step_says_so(tmp_path):
     raretok.patch(model, Threshold(margin=0.1))
     words = warned(Ignoring(model, arguments(tmp_path), train_dataset=rows()).train)
     assert any("no step was counted" in text for text in words)
+
+
+class Stop(transformers.TrainerCallback):
+    """Ends the training, with a checkpoint, after some steps."""
+
+    def __init__(self, last):
+        self.last = last
+
+    def on_step_end(self, args, state, control, **_):
+        if state.global_step == self.last:
+            control.should_training_stop = control.should_save = True
+
+
+def trained(base, folder, stop=None, resume=None, gate=GATE, **more):
+    """The parameters and the criterion of a training of 8 steps of two micro-batches, or of its part up to `stop`."""
+    model = tiny("llama", tie_word_embeddings=False)
+    patched = raretok.patch(model, gate=gate, counts=COUNTS)
+    settings = {"per_device_train_batch_size": 2, "gradient_accumulation_steps": 2, "save_strategy": "steps"}
+    settings |= {"save_steps": 6, "num_train_epochs": 2, "max_steps": 8, "seed": 0} | more
+    if base is transformers.Trainer:
+        run = mixed(base)(model, arguments(folder, **settings), train_dataset=rows())
+    else:
+        run = sft(folder, mixed(base), model, **settings)
+    if stop:
+        run.add_callback(Stop(stop))
+    run.train(resume_from_checkpoint=resume)
+    return [parameter.detach().clone() for parameter in model.parameters()], patched.criterion
+
+
+def trainer_named(name):
+    return transformers.Trainer if name == "Trainer" else pytest.importorskip("trl").SFTTrainer
+
+
+@pytest.mark.parametrize("name", ["Trainer", "SFTTrainer"])
+@pytest.mark.parametrize("by_folder", [False, True])
+def test_a_resumed_training_ends_bit_for_bit_as_an_unbroken_one(tmp_path, name, by_folder):
+    base = trainer_named(name)
+    results = []
+    whole, unbroken = trained(base, tmp_path / "whole")
+    first, stopped = trained(base, tmp_path / "half", stop=6)
+    assert stopped.steps == 6
+    resume = str(tmp_path / "half" / "checkpoint-6") if by_folder else True
+    assert warned(lambda: results.extend(trained(base, tmp_path / "half", resume=resume))) == []
+    second, resumed = results
+    assert resumed.steps == unbroken.steps == 8
+    assert torch.equal(resumed.rare(), unbroken.rare())
+    assert resumed.rare().any()
+    for ours, theirs in zip(second, whole, strict=True):
+        assert torch.equal(ours, theirs)
+    assert any(not torch.equal(ours, theirs) for ours, theirs in zip(first, whole, strict=True))
+
+
+def test_a_fresh_gate_at_a_later_step_warns(tmp_path):
+    """For instance of a checkpoint that was written without `PatchedTrainer`."""
+    trained(transformers.Trainer, tmp_path, stop=6)
+    (state,) = (tmp_path / "checkpoint-6").glob("raretok*")
+    state.unlink()
+    elsewhere = (tmp_path / "checkpoint-6").rename(tmp_path / "moved")
+    (words,) = warned(lambda: trained(transformers.Trainer, tmp_path, resume=str(elsewhere)))
+    assert "the training continues at step 6, but the gate has counted 0 steps" in words
+    assert f"{elsewhere} has no raretok-0-of-1.pt" in words
+
+
+def test_a_method_that_counts_nothing_writes_and_needs_no_state(tmp_path):
+    trained(transformers.Trainer, tmp_path, stop=6, gate=None)
+    assert list((tmp_path / "checkpoint-6").glob("raretok*")) == []
+    assert warned(lambda: trained(transformers.Trainer, tmp_path, resume=True, gate=None)) == []
+
+
+def test_the_state_of_another_gate_names_its_file(tmp_path):
+    trained(transformers.Trainer, tmp_path, stop=6)
+    with pytest.raises(
+        ValueError, match=r"checkpoint-6/raretok-0-of-1.pt: the state belongs to gate=AGG.*; give it the"
+    ):
+        trained(transformers.Trainer, tmp_path, resume=True, gate=AGG(alpha=3.0, memory=50))
+    trained(transformers.Trainer, tmp_path, resume=True)

@@ -376,7 +376,7 @@ class OutputLoss(torch.nn.Module):
             state["targets_per_step"] = told
         of_gate = self.gate.state() if self.gate else {}
         if "recent" in of_gate:
-            state["process"] = torch.tensor(_process(), device="cpu")
+            state["process"] = torch.tensor(process_of(), device="cpu")
         return state | {f"gate.{name}": value for name, value in of_gate.items()}
 
     def get_extra_state(self) -> torch.Tensor:
@@ -417,8 +417,8 @@ class OutputLoss(torch.nn.Module):
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
         """Continue from `state()`; raises ValueError if it holds the targets of another process."""
-        if "process" in state and state["process"].tolist() != _process():
-            (rank, size), (our_rank, our_size) = state["process"].tolist(), _process()
+        if "process" in state and state["process"].tolist() != process_of():
+            (rank, size), (our_rank, our_size) = state["process"].tolist(), process_of()
             raise ValueError(
                 f"the state holds the targets of process {rank} of {size}, but this is process {our_rank} of "
                 f"{our_size}; each process must save and load its own state. If their number has changed, do not load "
@@ -466,7 +466,7 @@ class OutputLoss(torch.nn.Module):
         number, processes = self._number(batches), 1
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
         if self.reduction == "mean" or self._parts.gate is not None:
-            number, (_, processes) = summed(number), _process()
+            number, (_, processes) = summed(number), process_of()
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
@@ -546,7 +546,7 @@ def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
-def _process() -> list[int]:
+def process_of() -> list[int]:
     """Rank of this process and number of processes."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return [0, 1]
