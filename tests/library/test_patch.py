@@ -271,7 +271,7 @@ def trained(rows, wrap):
     """The weights of a patched model after three steps on some rows, with or without FSDP2."""
     model = tiny("llama", tie_word_embeddings=False)
     counts = 3 + torch.arange(TYPES).flip(0) ** 2
-    raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts)
+    raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts, processes="all")
     whole = wrap(model)
     optimiser = torch.optim.SGD(whole.parameters(), lr=0.5)
     for seed in range(3):

@@ -246,7 +246,7 @@ def process(rank, store, folder):
     model = llama()
     fsdp.fully_shard(model.lm_head)
     fsdp.fully_shard(model)
-    raretok.patch(model, Threshold(margin=MARGIN))
+    raretok.patch(model, Threshold(margin=MARGIN), processes="all")
     ids, labels = labelled()
     part = slice(0, 1) if rank == 0 else slice(1, 3)
     loss = model(ids[part], labels=labels[part]).loss

@@ -23,7 +23,7 @@ from torch import distributed
 from raretok.library.checks import check_ids, check_targets, check_tensors, outside
 from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import checked_counts, checked_special, listed, summed
+from raretok.methods.counting import ALL, Group, checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
@@ -68,16 +68,20 @@ class OutputLoss(torch.nn.Module):
             inverse.
         soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None. It
             does not combine with `Threshold(alpha=...)` and perturbations, whose norms know no cap.
+        processes: over whose targets the mean is, with `torch.distributed`. `all`: all processes, for training code that
+            averages gradients over them, as DistributedDataParallel and FSDP2 do. `own`: this process alone, for
+            trainers that weight the processes' losses themselves. A `ProcessGroup`: its processes, which average their
+            gradients; those outside of it hold copies (tensor parallelism). Default: `all`; for a model patched by
+            `raretok.patch` `own`, as without the patch. Gates count the targets of the group, or of all processes.
         observe: keep statistics of each position in `observed`.
 
     Raises ValueError if parts or values do not fit each other or the counts, for instance if `alpha` makes no type
     rare, or all types; without `targets_per_step` the first step with targets raises that.
 
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
-    several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
-    counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel. `sum` and `none`
-    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps, and with
-    `Contrastive` the same number of calls.
+    several processes (`torch.distributed`), each process passes its own micro-batch, and `processes` says over whose
+    targets the mean is. `sum`, `none` and `processes="own"` without a gate or `Contrastive` ignore other processes; otherwise all
+    must take the same number of steps, and with `Contrastive` the same number of calls.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
     comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
@@ -106,6 +110,7 @@ class OutputLoss(torch.nn.Module):
         reduction: str = "mean",
         logit_scale: float = 1.0,
         soft_cap: float | None = None,
+        processes: object | None = None,
         observe: bool = False,
     ):
         super().__init__()
@@ -137,18 +142,22 @@ class OutputLoss(torch.nn.Module):
         for name, value in (("logit_scale", logit_scale), ("soft_cap", 1.0 if soft_cap is None else soft_cap)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value}; it must be above 0 and finite")
+        group = _group_of(processes)
+        if processes not in (None, "all") and not getattr(loss, "combines_with_gates", True):
+            raise ValueError(f"{type(loss).__name__} compares the targets of all processes; leave out processes=")
         facts, special = None, listed(special)
         if counts is None and special:
             raise ValueError("special= names types of counts=, which is missing; give both, or leave it out")
         if counts is not None:
             counts = checked_counts(counts)
-            facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
+            facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step, group=group)
             if not np.delete(counts, list(facts.special)).any():
                 raise ValueError("special has all types that occur in counts; leave out those that can be rare")
         method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
         if soft_cap is not None and (found := uncapped_part(method)):
             raise ValueError(f"{found} is of logits without a soft cap; leave one of them out")
         self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
+        self.processes, self._group = processes if group is ALL else group, group
         self._set_up(method, facts, ignore_index)
 
     @classmethod
@@ -316,7 +325,7 @@ class OutputLoss(torch.nn.Module):
         }
         if number is not None:
             # A step without targets has loss 0 and not NaN.
-            number = number + (number == 0)
+            number = (number.double() if isinstance(number, torch.Tensor) else number) + (number == 0)
         own = 1.0 if self.reduction == "sum" else number
         if not trains:
             places = Places(None, targets, self._ignore_index, copy)
@@ -463,17 +472,18 @@ class OutputLoss(torch.nn.Module):
             batches = [batch.cpu() for batch in batches]
             for batch in batches:
                 check_targets(batch, len(self._facts.counts), self._ignore_index)
-        number, processes = self._number(batches), 1
+        own = number = self._number(batches)
+        processes, is_own = 1, self.processes == "own"
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
-        if self.reduction == "mean" or self._parts.gate is not None:
-            number, (_, processes) = summed(number), process_of()
+        if (self.reduction == "mean" and not is_own) or self._parts.gate is not None:
+            number, (_, processes) = summed(number.clone(), self._group), process_of(self._group)
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start_gate()
         if device != self._device:
             self._move(device)
-        self._normaliser = put(number.clamp_min(1) / processes, device)
+        self._normaliser = put(own.clamp_min(1) if is_own else number.clamp_min(1) / processes, device)
         self._calls, self._summed_nll = len(batches), 0.0
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
@@ -546,11 +556,20 @@ def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
-def process_of() -> list[int]:
+def process_of(group: Group = ALL) -> list[int]:
     """Rank of this process and number of processes."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return [0, 1]
-    return [distributed.get_rank(), distributed.get_world_size()]
+    return [distributed.get_rank(group.group), distributed.get_world_size(group.group)]
+
+
+def _group_of(processes: object | None) -> Group:
+    """The processes whose targets are counted; raises ValueError for a wrong `processes`."""
+    if processes in (None, "all", "own"):
+        return ALL
+    if distributed.is_available() and isinstance(processes, distributed.ProcessGroup):
+        return Group(processes)
+    raise ValueError(f"processes is {processes!r}; it must be 'all', 'own' or a process group")
 
 
 def uncapped_part(method: Method) -> str | None:

@@ -256,7 +256,7 @@ class Patched:
         if number is not None and criterion._parts.gate is not None and criterion._told is None:
             # Some models of transformers count the labels before the shift.
             own = torch.stack([(targets != IGNORED).sum(), (labels != IGNORED).sum()])
-            if number not in (*own, *summed(own.clone())):
+            if number not in (*own, *summed(own.clone(), criterion._group)):
                 raise ValueError(
                     f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts "
                     "those of the whole step; call begin_step before each step"
@@ -300,7 +300,9 @@ class Patched:
             self.criterion = criterion
             for module, was in training.items():
                 module.training = was
-        if not torch.isclose(loss.float(), own.loss.float(), rtol=_tolerance(weight.dtype)):
+        # Models compute their losses in float32.
+        tolerance = max(_tolerance(weight.dtype), _tolerance(own.loss.dtype))
+        if not torch.isclose(loss.float(), own.loss.float(), rtol=tolerance):
             raise ValueError(
                 f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss gives {loss.item():.6g}; "
                 "its loss is not the mean cross-entropy of shifted labels"
@@ -313,6 +315,9 @@ class Patched:
                 f"{soft_cap}; leave both out, since patch finds them"
             )
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
+        if criterion.processes is None:
+            # As the model's own loss; trainers then average or weight it.
+            criterion.processes = "own"
 
 
 def _intercepting(signature: inspect.Signature):
