@@ -68,8 +68,8 @@ class OutputLoss(torch.nn.Module):
             inverse.
         soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None. It
             does not combine with `Threshold(alpha=...)` and perturbations, whose norms know no cap.
-        processes: over whose targets the mean is, with `torch.distributed`. `all`: all processes, for training code that
-            averages gradients over them, as DistributedDataParallel and FSDP2 do. `own`: this process alone, for
+        processes: over whose targets the mean is, with `torch.distributed`. `all`: all processes, for training code
+            that averages gradients over them, as DistributedDataParallel and FSDP2 do. `own`: this process alone, for
             trainers that weight the processes' losses themselves. A `ProcessGroup`: its processes, which average their
             gradients; those outside of it hold copies (tensor parallelism). Default: `all`; for a model patched by
             `raretok.patch` `own`, as without the patch. Gates count the targets of the group, or of all processes.
@@ -80,8 +80,8 @@ class OutputLoss(torch.nn.Module):
 
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
     several processes (`torch.distributed`), each process passes its own micro-batch, and `processes` says over whose
-    targets the mean is. `sum`, `none` and `processes="own"` without a gate or `Contrastive` ignore other processes; otherwise all
-    must take the same number of steps, and with `Contrastive` the same number of calls.
+    targets the mean is. `sum`, `none` and `processes="own"` without a gate or `Contrastive` ignore other processes;
+    otherwise all must take the same number of steps, and with `Contrastive` the same number of calls.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
     comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
@@ -272,6 +272,7 @@ class OutputLoss(torch.nn.Module):
         *,
         bias: torch.Tensor | None = None,
         inputs: torch.Tensor | None = None,
+        documents: torch.Tensor | None = None,
         token_weights: torch.Tensor | None = None,
         number: float | torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -287,6 +288,8 @@ class OutputLoss(torch.nn.Module):
             bias: of the output layer, V, or None.
             inputs: the token sequences that the model read, B x T, or `ignore_index` for padding; `Unlikelihood` needs
                 them.
+            documents: the number of the document that each input belongs to, B x T, for packed sequences; a document
+                ends where the number changes. Earlier tokens are those of the same document.
             token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
                 any sign, without gradient. The mean is still over the number of targets, so weights with mean 1 keep
                 the loss's size. They affect neither gates nor `nll`.
@@ -297,16 +300,24 @@ class OutputLoss(torch.nn.Module):
         vocabulary (checked only on a CPU, and of targets that a gate counts), and for targets that `begin_step` did not
         announce (on a GPU: another number of them).
         """
-        named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
+        named = {
+            "bias": bias,
+            "inputs": inputs,
+            "documents": documents,
+            "token_weights": token_weights,
+            "number": number,
+        }
         if torch.compiler.is_compiling():
             return torch.compiler.disable(self._computed)(hidden, weight, targets, **named)
         return self._computed(hidden, weight, targets, **named)
 
-    def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
+    def _computed(self, hidden, weight, targets, *, bias, inputs, documents, token_weights, number) -> torch.Tensor:
         """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
+        if documents is not None:
+            documents = _numbered(documents, targets).to(weight.device)
         if number is not None and self.reduction != "mean":
             raise ValueError(f"number= divides the sum of a mean loss; leave it out, or reduction={self.reduction!r}")
         device = weight.device
@@ -342,6 +353,7 @@ class OutputLoss(torch.nn.Module):
             weight,
             targets,
             inputs=None if inputs is None else inputs.to(device),
+            documents=documents,
             normaliser=self._normaliser if own is None else own,
             # Without begin_step, the share follows from `number`, the targets of the whole step, if given.
             share=1 / self._calls if number is None else self._number([targets]) / number,
@@ -541,6 +553,16 @@ class OutputLoss(torch.nn.Module):
         if wrong is not None:
             padding = "" if self._ignore_index is None else f", or {self._ignore_index} for padding"
             raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}{padding}")
+
+
+def _numbered(documents: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Documents counted from 0 in each sequence, B x T, so that none comes twice; raises ValueError for wrong ones."""
+    check_ids("documents", documents)
+    if documents.shape != targets.shape or documents.dim() != 2:
+        raise ValueError(f"documents are {_shape(documents)}, but targets are {_shape(targets)}; give them B x T")
+    changes = torch.zeros_like(documents, dtype=torch.int64)
+    changes[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return changes.cumsum(dim=1)
 
 
 def _is_on_tokens(penalty) -> bool:

@@ -266,7 +266,8 @@ class Patched:
         if isinstance(number, torch.Tensor):
             # `Trainer` has it on the first device of the model.
             number = number.to(weight.device)
-        return criterion(hidden, weight, targets, bias=bias, inputs=inputs, number=number)
+        documents = None if inputs is None else _documents(call, inputs)
+        return criterion(hidden, weight, targets, bias=bias, inputs=inputs, documents=documents, number=number)
 
     def _check(self) -> None:
         """Find the model's scale and soft cap; raises ValueError if the loss then differs from the model's own."""
@@ -434,6 +435,16 @@ def _read(call: dict) -> torch.Tensor | None:
         return ids
     first = mask.long().argmax(dim=1, keepdim=True)
     return ids.where(mask.bool(), ids.gather(1, first))
+
+
+def _documents(call: dict, inputs: torch.Tensor) -> torch.Tensor | None:
+    """The document of each input, B x T: positions count anew where one begins; None if no positions are given."""
+    places = call.get("position_ids")
+    if places is None or places.dim() != 2:
+        return None
+    places = places.expand_as(inputs)
+    starts = F.pad(places[:, 1:] <= places[:, :-1], (1, 0))
+    return starts.cumsum(dim=1)
 
 
 def targets_of(batch: dict) -> torch.Tensor:
