@@ -10,7 +10,7 @@ import pytest
 import raretok
 from raretok.core.code_digest import PACKAGE
 
-MODULES = ("library.losses", "library.patching", "library.frequency", "library.metrics")
+MODULES = ("library.losses", "library.log_probs", "library.patching", "library.frequency", "library.metrics")
 
 
 def parameters_of(value):

@@ -19,8 +19,17 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 from torch import distributed
+from torch._C._functorch import is_functorch_wrapped_tensor
 
-from raretok.library.checks import check_ids, check_targets, check_tensors, outside
+from raretok.library.checks import (
+    check_ids,
+    check_layer,
+    check_targets,
+    check_tensors,
+    outside,
+    shape_of,
+    whole_numbers,
+)
 from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
 from raretok.methods.counting import ALL, Group, checked_counts, checked_special, listed, summed
@@ -234,9 +243,10 @@ class OutputLoss(torch.nn.Module):
             targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
                 and on any device, with `ignore_index` for positions without a target.
         """
-        told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
-        for batch in told:
+        told = deque()
+        for batch in [targets] if isinstance(targets, torch.Tensor) else targets:
             check_ids("announced targets", batch)
+            told.append(whole_numbers(batch))
         left = sum(batch.numel() for batch in self._told or ())
         if left and not self._has_begun:
             warnings.warn(
@@ -262,6 +272,7 @@ class OutputLoss(torch.nn.Module):
         Args:
             targets: those of the next call, on the device of the weights.
         """
+        targets = whole_numbers(targets)
         self._prepared = targets, ToHost(targets)
 
     def forward(
@@ -307,12 +318,18 @@ class OutputLoss(torch.nn.Module):
             "token_weights": token_weights,
             "number": number,
         }
+        if any(is_functorch_wrapped_tensor(tensor) for tensor in (hidden, weight) if isinstance(tensor, torch.Tensor)):
+            raise ValueError(
+                "OutputLoss does not work under torch.func; use backward() or torch.autograd.grad, or cross-entropy of "
+                "the logits under torch.func"
+            )
         if torch.compiler.is_compiling():
             return torch.compiler.disable(self._computed)(hidden, weight, targets, **named)
         return self._computed(hidden, weight, targets, **named)
 
     def _computed(self, hidden, weight, targets, *, bias, inputs, documents, token_weights, number) -> torch.Tensor:
         """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
+        targets, inputs, documents = (whole_numbers(ids) for ids in (targets, inputs, documents))
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
@@ -518,22 +535,11 @@ class OutputLoss(torch.nn.Module):
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
-        optional = {"bias": bias, "token_weights": token_weights}
-        given = {name: value for name, value in optional.items() if value is not None}
-        check_tensors(hidden=hidden, weight=weight, **given)
-        check_ids("targets", targets)
+        check_layer(hidden, weight, targets, bias)
+        if token_weights is not None:
+            check_tensors(token_weights=token_weights)
         if inputs is not None:
             check_ids("inputs", inputs)
-        if hidden.dim() < 2:
-            raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
-        if hidden.shape[:-1] != targets.shape:
-            raise ValueError(
-                f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
-            )
-        if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
-            raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
-        if bias is not None and bias.shape != weight.shape[:1]:
-            raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one per row of weight")
         if self._facts is not None and len(self._facts.counts) != len(weight):
             raise ValueError(
                 f"counts has {len(self._facts.counts)} types, but weight has {len(weight)} rows; count all types, "
@@ -544,10 +550,10 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(f"{name} needs inputs=, the token sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(
-                f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
+                f"inputs are {shape_of(inputs)}, but targets are {shape_of(targets)}; each position has one input"
             )
         if token_weights is not None and token_weights.shape != targets.shape:
-            raise ValueError(f"token_weights are {_shape(token_weights)}, but targets are {_shape(targets)}")
+            raise ValueError(f"token_weights are {shape_of(token_weights)}, but targets are {shape_of(targets)}")
         check_targets(targets, len(weight), self._ignore_index)
         wrong = outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
         if wrong is not None:
@@ -559,7 +565,7 @@ def _numbered(documents: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """Documents counted from 0 in each sequence, B x T, so that none comes twice; raises ValueError for wrong ones."""
     check_ids("documents", documents)
     if documents.shape != targets.shape or documents.dim() != 2:
-        raise ValueError(f"documents are {_shape(documents)}, but targets are {_shape(targets)}; give them B x T")
+        raise ValueError(f"documents are {shape_of(documents)}, but targets are {shape_of(targets)}; give them B x T")
     changes = torch.zeros_like(documents, dtype=torch.int64)
     changes[:, 1:] = documents[:, 1:] != documents[:, :-1]
     return changes.cumsum(dim=1)
@@ -623,8 +629,3 @@ def _named(parts: dict[str, dict]) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in values.items() if name != "name")
         shown.append(f"{kind}={values['name']}({options})")
     return " and ".join(shown) or "nothing that counts steps"
-
-
-def _shape(tensor: torch.Tensor) -> str:
-    """2 x 7 x 16."""
-    return " x ".join(map(str, tensor.shape)) or "a scalar"
