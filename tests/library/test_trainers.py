@@ -185,6 +185,18 @@ def test_the_advised_label_smoothing_works(tmp_path):
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-4)
 
 
+def test_trainers_without_labels_are_refused_and_the_advice_works(tmp_path):
+    """As those of DPO: their losses are made of log-probabilities."""
+    texts = [{"input_ids": row["input_ids"]} for row in rows()]
+    run = mixed(transformers.Trainer)(patched_llama(), arguments(tmp_path), train_dataset=texts)
+    with pytest.raises(ValueError, match=r"batches have no labels; .* raretok.token_log_probs"):
+        run.train()
+    model, ids = tiny("llama"), batches(1)[0]
+    hidden = model.model(ids).last_hidden_state
+    found = raretok.token_log_probs(hidden[:, :-1], model.lm_head.weight, ids[:, 1:])
+    torch.testing.assert_close(-found.mean(), model(ids, labels=ids).loss)
+
+
 def test_the_trainer_class_needs_a_patched_model(tmp_path):
     run = mixed(transformers.Trainer)(tiny("llama"), arguments(tmp_path), train_dataset=rows())
     with pytest.raises(ValueError, match=r"LlamaForCausalLM is not patched; call raretok.patch"):

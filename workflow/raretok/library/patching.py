@@ -235,7 +235,7 @@ class Patched:
             self._has_trained = True
             self._warn(
                 f"the body of {type(self.model).__name__} trains, but its patched forward pass is not called. TRL's "
-                "trainers do so, because they compute a loss of their own: derive from raretok.hf.PatchedTrainer, too"
+                "SFTTrainer does so, because it computes a loss of its own: derive from raretok.hf.PatchedTrainer, too"
             )
 
     def _warn(self, cause: str) -> None:

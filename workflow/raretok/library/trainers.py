@@ -24,7 +24,8 @@ class PatchedTrainer:
     `train(resume_from_checkpoint=...)` ends as an unbroken training does.
 
     Raises ValueError for options with which the trainer would compute another loss (`label_smoothing_factor`,
-    `compute_loss_func`, TRL's `loss_type="dft"`), and for a model that is not patched. Warns if a gate without counts
+    `compute_loss_func`, TRL's `loss_type="dft"`), for batches without labels, as those of DPO, and for a model that is
+    not patched. Warns if a gate without counts
     continues a training, and (`NoEffectWarning`) at the end of a training in which no step was counted.
     """
 
@@ -114,4 +115,10 @@ def _state_name() -> str:
 
 
 def _targets(batches: Iterable[dict]) -> list[torch.Tensor]:
+    """Targets of micro-batches, each B x T; raises ValueError for batches without labels."""
+    if not all("labels" in batch or "shift_labels" in batch for batch in batches):
+        raise ValueError(
+            "the batches have no labels; PatchedTrainer trains language models on labels, and for a loss made of "
+            "log-probabilities (DPO, GRPO) write one with raretok.token_log_probs"
+        )
     return [targets_of(batch) for batch in batches]
