@@ -139,6 +139,14 @@ def test_a_patched_model_has_its_own_mean_as_unpatched(tmp_path):
         assert abs(all_ - own) > 0.5
 
 
+def test_an_outputloss_has_its_own_default_again_after_the_patch():
+    for given in (None, "all", "own"):
+        criterion = OutputLoss(processes=given)
+        with raretok.patch(llama(), criterion):
+            assert criterion.processes == (given or "own")
+        assert criterion.processes == given
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -117,6 +117,7 @@ class Patched:
         # Whether the forward pass runs, and whether the body has trained.
         self._is_inside = self._has_trained = False
         self._has_warned, self._is_active, self._steps = False, True, criterion.steps
+        self._chooses_processes = criterion.processes is None
         earlier = vars(model).get(PATCH)
         if earlier is None:
             self._before = vars(model).get("forward")
@@ -144,6 +145,8 @@ class Patched:
         if self._hook is not None:
             self._hook.remove()
         vars(model).pop("_replicate_for_data_parallel", None)
+        if self._chooses_processes:
+            self.criterion.processes = None
         if vars(model).get("forward") == self._forward:
             del vars(model)[PATCH]
             if self._before is None:
@@ -316,7 +319,7 @@ class Patched:
                 f"{soft_cap}; leave both out, since patch finds them"
             )
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
-        if criterion.processes is None:
+        if self._chooses_processes:
             # As the model's own loss; trainers then average or weight it.
             criterion.processes = "own"
 
