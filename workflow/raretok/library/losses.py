@@ -32,7 +32,7 @@ from raretok.library.checks import (
 )
 from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import ALL, Group, checked_counts, checked_special, listed, summed
+from raretok.methods.counting import Group, checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
@@ -166,7 +166,7 @@ class OutputLoss(torch.nn.Module):
         if soft_cap is not None and (found := uncapped_part(method)):
             raise ValueError(f"{found} is of logits without a soft cap; leave one of them out")
         self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
-        self.processes, self._group = processes if group is ALL else group, group
+        self.processes, self._group = processes if group is None else group, group
         self._set_up(method, facts, ignore_index)
 
     @classmethod
@@ -584,17 +584,18 @@ def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
-def process_of(group: Group = ALL) -> list[int]:
+def process_of(group: Group | None = None) -> list[int]:
     """Rank of this process and number of processes."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return [0, 1]
-    return [distributed.get_rank(group.group), distributed.get_world_size(group.group)]
+    handle = None if group is None else group.handle
+    return [distributed.get_rank(handle), distributed.get_world_size(handle)]
 
 
-def _group_of(processes: object | None) -> Group:
-    """The processes whose targets are counted; raises ValueError for a wrong `processes`."""
+def _group_of(processes: object | None) -> Group | None:
+    """The processes whose targets are counted, or None for all; raises ValueError for a wrong `processes`."""
     if processes in (None, "all", "own"):
-        return ALL
+        return None
     if distributed.is_available() and isinstance(processes, distributed.ProcessGroup):
         return Group(processes)
     raise ValueError(f"processes is {processes!r}; it must be 'all', 'own' or a process group")
