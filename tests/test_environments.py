@@ -163,7 +163,8 @@ def test_the_package_requires_what_it_imports():
     public = reached({"raretok.library.losses", "raretok.library.frequency", "raretok.library.metrics"})
     assert distributions_in(map(file_of, public)) == own
     pipeline = own | asked_for(PROJECT["optional-dependencies"]["pipeline"])
-    assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline
+    extras = asked_for(PROJECT["optional-dependencies"]["hf"])
+    assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline | extras
     assert pipeline <= {conda.normal(name) for name in PINS}
 
 

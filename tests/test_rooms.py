@@ -27,8 +27,8 @@ def may_import(room):
     return set() if listed == "no other room" else set(re.split(r", | and ", listed))
 
 
-def test_only_the_package_and_its_commands_are_at_the_root():
-    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py"}
+def test_only_the_package_its_commands_and_an_import_path_are_at_the_root():
+    assert {path.name for path in PACKAGE.glob("*.py")} == {"__init__.py", "__main__.py", "hf.py"}
     assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == set(ROOMS)
 
 

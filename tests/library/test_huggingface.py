@@ -102,10 +102,10 @@ def test_the_example_trains(name, monkeypatch):
 
 
 def test_all_code_of_the_page_runs_in_order(monkeypatch):
-    """Except for that of optional packages, which has its own tests."""
+    """Except for that of optional packages and of whole programs, which have their own tests."""
     monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda _: tiny("gpt2"))
     names = {"batches": batches(), "micro_batches": batches(2), "GPT": GPT}
-    page = re.sub(r"<!-- (trl|litgpt):begin -->.*?<!-- \1:end -->", "", DOCS, flags=re.DOTALL)
+    page = re.sub(r"<!-- (trl|litgpt|accelerate|constant):begin -->.*?<!-- \1:end -->", "", DOCS, flags=re.DOTALL)
     for code in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL):
         exec(code, names)
     assert names["hidden"].shape == (4, 15, 32)
@@ -271,10 +271,11 @@ def test_a_bfloat16_model_trains(name):
 
 
 def trainer(model, criterion, folder, rows, **arguments):
-    """The `CountingTrainer` of the page on the texts of four steps."""
-    names = {"patched": raretok.patch(model, criterion)}
+    """The trainer of the page on the texts of four steps."""
+    raretok.patch(model, criterion)
+    names = {}
     exec(example("trainer"), names)
-    return started(names["CountingTrainer"], model, folder, rows, **arguments)
+    return started(names["RareTrainer"], model, folder, rows, **arguments)
 
 
 def started(trainer_class, model, folder, rows, **arguments):

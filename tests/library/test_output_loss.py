@@ -446,7 +446,7 @@ def test_wrong_shapes_and_targets_are_refused():
         criterion(hidden, weight, targets, bias=torch.zeros(12))
     for wrong, shown in (
         (targets.double(), "torch.float64"),
-        (targets.short(), "torch.int16"),
+        (targets.bool(), "torch.bool"),
         (targets.numpy(), "ndarray"),
         (targets.tolist(), "list"),
     ):

@@ -263,7 +263,7 @@ def test_a_lora_model():
     raretok.patch(model)
     model = peft.get_peft_model(model, peft.LoraConfig(r=2, target_modules=["lm_head"]))
     ids, labels = labelled()
-    with pytest.raises(ValueError, match="leave it out of adapters"):
+    with pytest.raises(ValueError, match="leave it out of the adapter"):
         model(ids, labels=labels)
 
 
@@ -271,7 +271,7 @@ def trained(rows, wrap):
     """The weights of a patched model after three steps on some rows, with or without FSDP2."""
     model = tiny("llama", tie_word_embeddings=False)
     counts = 3 + torch.arange(TYPES).flip(0) ** 2
-    raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts)
+    raretok.patch(model, Threshold(margin=0.1), gate=Freeze(part="bc", share=0.5), counts=counts, processes="all")
     whole = wrap(model)
     optimiser = torch.optim.SGD(whole.parameters(), lr=0.5)
     for seed in range(3):
@@ -362,7 +362,7 @@ def twice():
 SENTENCES = [
     (lambda: raretok.patch(torch.nn.Linear(2, 2)), "Linear is not a causal language model of transformers"),
     (lambda: raretok.patch(other(Squared)), "logits of Squared are not its last hidden vectors times"),
-    (twice, "LlamaForCausalLM is already patched; undo that first"),
+    (twice, "LlamaForCausalLM is already patched; call undo\\(\\) of the handle"),
     (lambda: raretok.patch(tiny("llama"), OutputLoss(), penalty=CosReg()), "penalty= is an option of OutputLoss"),
     (lambda: raretok.patch(tiny("llama"), reduction="none"), "the loss of a model is one number"),
     (lambda: raretok.patch(tiny("llama"), ignore_index=0), "ignore_index is 0; models of transformers ignore"),

@@ -45,9 +45,9 @@ def test_two_processes_have_the_gates_of_one(tmp_path):
 def test_counts_are_summed_on_a_gpu_where_nccl_is_the_only_backend(monkeypatch):
     summed_there = []
     monkeypatch.setattr(distributed, "is_initialized", lambda: True)
-    monkeypatch.setattr(distributed, "get_backend", lambda: "nccl")
+    monkeypatch.setattr(distributed, "get_backend", lambda group: "nccl")
     monkeypatch.setattr(torch.Tensor, "cuda", lambda counts: counts.clone())
-    monkeypatch.setattr(distributed, "all_reduce", lambda counts: summed_there.append(counts.mul_(2)))
+    monkeypatch.setattr(distributed, "all_reduce", lambda counts, group: summed_there.append(counts.mul_(2)))
     targets = torch.tensor([0, 2, 2])
     assert counting.step_counts(targets, 4).tolist() == [2, 0, 4, 0]
     assert len(summed_there) == 1

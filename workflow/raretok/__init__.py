@@ -13,7 +13,8 @@ __version__ = "0.1.0"
 # Module: what it offers. Type checkers read the same from __init__.pyi.
 _OFFERS = {
     "library.losses": ("OutputLoss",),
-    "library.patching": ("Patched", "patch"),
+    "library.log_probs": ("TokenStatistics", "token_log_probs", "token_statistics"),
+    "library.patching": ("NoEffectWarning", "Patched", "patch"),
     "methods.cross_entropy": ("CrossEntropy",),
     "methods.threshold": ("Threshold",),
     "methods.softminus": ("Softminus",),

@@ -4,6 +4,9 @@ from raretok.library.frequency import agg_alpha as agg_alpha
 from raretok.library.frequency import count_targets as count_targets
 from raretok.library.frequency import log_unigram as log_unigram
 from raretok.library.frequency import start_bias as start_bias
+from raretok.library.log_probs import TokenStatistics as TokenStatistics
+from raretok.library.log_probs import token_log_probs as token_log_probs
+from raretok.library.log_probs import token_statistics as token_statistics
 from raretok.library.losses import OutputLoss as OutputLoss
 from raretok.library.metrics import accuracy as accuracy
 from raretok.library.metrics import align_similarity as align_similarity
@@ -18,6 +21,7 @@ from raretok.library.metrics import recall as recall
 from raretok.library.metrics import tail_mass as tail_mass
 from raretok.library.metrics import target_ranks as target_ranks
 from raretok.library.metrics import token_nll as token_nll
+from raretok.library.patching import NoEffectWarning as NoEffectWarning
 from raretok.library.patching import Patched as Patched
 from raretok.library.patching import patch as patch
 from raretok.methods.adaptive_training import AdaptiveTraining as AdaptiveTraining

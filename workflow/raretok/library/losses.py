@@ -19,11 +19,20 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import torch
 from torch import distributed
+from torch._C._functorch import is_functorch_wrapped_tensor
 
-from raretok.library.checks import check_ids, check_targets, check_tensors, outside
+from raretok.library.checks import (
+    check_ids,
+    check_layer,
+    check_targets,
+    check_tensors,
+    outside,
+    shape_of,
+    whole_numbers,
+)
 from raretok.machine.transfers import ToHost, put
 from raretok.methods import Method, TrainingFacts
-from raretok.methods.counting import checked_counts, checked_special, listed, summed
+from raretok.methods.counting import Group, checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
 from raretok.methods.separated import Separated
 from raretok.models import output_layer
@@ -68,16 +77,20 @@ class OutputLoss(torch.nn.Module):
             inverse.
         soft_cap: for models whose logits are soft_cap tanh(z / soft_cap), applied after the scale; above 0, or None. It
             does not combine with `Threshold(alpha=...)` and perturbations, whose norms know no cap.
+        processes: over whose targets the mean is, with `torch.distributed`. `all`: all processes, for training code
+            that averages gradients over them, as DistributedDataParallel and FSDP2 do. `own`: this process alone, for
+            trainers that weight the processes' losses themselves. A `ProcessGroup`: its processes, which average their
+            gradients; those outside of it hold copies (tensor parallelism). Default: `all`; for a model patched by
+            `raretok.patch` `own`, as without the patch. Gates count the targets of the group, or of all processes.
         observe: keep statistics of each position in `observed`.
 
     Raises ValueError if parts or values do not fit each other or the counts, for instance if `alpha` makes no type
     rare, or all types; without `targets_per_step` the first step with targets raises that.
 
     Each call in training is one step of the optimiser; for steps of several micro-batches, call `begin_step`. With
-    several processes (`torch.distributed`), each process passes its own micro-batch. Targets of all processes are
-    counted, and the mean is over all of them if gradients are averaged, as in DistributedDataParallel. `sum` and `none`
-    without a gate or `Contrastive` ignore other processes; otherwise all must take the same number of steps, and with
-    `Contrastive` the same number of calls.
+    several processes (`torch.distributed`), each process passes its own micro-batch, and `processes` says over whose
+    targets the mean is. `sum`, `none` and `processes="own"` without a gate or `Contrastive` ignore other processes;
+    otherwise all must take the same number of steps, and with `Contrastive` the same number of calls.
 
     `nll` is the mean plain negative log-likelihood in nats, a detached scalar; log it, since losses of methods are not
     comparable. In training it accumulates over the micro-batches of a step, as the losses do. Its average over
@@ -106,6 +119,7 @@ class OutputLoss(torch.nn.Module):
         reduction: str = "mean",
         logit_scale: float = 1.0,
         soft_cap: float | None = None,
+        processes: object | None = None,
         observe: bool = False,
     ):
         super().__init__()
@@ -137,18 +151,22 @@ class OutputLoss(torch.nn.Module):
         for name, value in (("logit_scale", logit_scale), ("soft_cap", 1.0 if soft_cap is None else soft_cap)):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value}; it must be above 0 and finite")
+        group = _group_of(processes)
+        if processes not in (None, "all") and not getattr(loss, "combines_with_gates", True):
+            raise ValueError(f"{type(loss).__name__} compares the targets of all processes; leave out processes=")
         facts, special = None, listed(special)
         if counts is None and special:
             raise ValueError("special= names types of counts=, which is missing; give both, or leave it out")
         if counts is not None:
             counts = checked_counts(counts)
-            facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step)
+            facts = TrainingFacts(counts, checked_special(special, len(counts)), targets_per_step, group=group)
             if not np.delete(counts, list(facts.special)).any():
                 raise ValueError("special has all types that occur in counts; leave out those that can be rare")
         method = dataclasses.replace(PLAIN, **parts, training_temperature=training_temperature)
         if soft_cap is not None and (found := uncapped_part(method)):
             raise ValueError(f"{found} is of logits without a soft cap; leave one of them out")
         self.reduction, self.logit_scale, self.soft_cap, self.observe = reduction, logit_scale, soft_cap, observe
+        self.processes, self._group = processes if group is None else group, group
         self._set_up(method, facts, ignore_index)
 
     @classmethod
@@ -225,9 +243,10 @@ class OutputLoss(torch.nn.Module):
             targets: the `targets` of the following calls of this process, in order: one tensor or several, of any shape
                 and on any device, with `ignore_index` for positions without a target.
         """
-        told = deque([targets] if isinstance(targets, torch.Tensor) else targets)
-        for batch in told:
+        told = deque()
+        for batch in [targets] if isinstance(targets, torch.Tensor) else targets:
             check_ids("announced targets", batch)
+            told.append(whole_numbers(batch))
         left = sum(batch.numel() for batch in self._told or ())
         if left and not self._has_begun:
             warnings.warn(
@@ -253,6 +272,7 @@ class OutputLoss(torch.nn.Module):
         Args:
             targets: those of the next call, on the device of the weights.
         """
+        targets = whole_numbers(targets)
         self._prepared = targets, ToHost(targets)
 
     def forward(
@@ -263,6 +283,7 @@ class OutputLoss(torch.nn.Module):
         *,
         bias: torch.Tensor | None = None,
         inputs: torch.Tensor | None = None,
+        documents: torch.Tensor | None = None,
         token_weights: torch.Tensor | None = None,
         number: float | torch.Tensor | None = None,
     ) -> torch.Tensor:
@@ -278,6 +299,8 @@ class OutputLoss(torch.nn.Module):
             bias: of the output layer, V, or None.
             inputs: the token sequences that the model read, B x T, or `ignore_index` for padding; `Unlikelihood` needs
                 them.
+            documents: the number of the document that each input belongs to, B x T, for packed sequences; a document
+                ends where the number changes. Earlier tokens are those of the same document.
             token_weights: factors of the loss of each position, including penalties on tokens; shaped like targets, of
                 any sign, without gradient. The mean is still over the number of targets, so weights with mean 1 keep
                 the loss's size. They affect neither gates nor `nll`.
@@ -288,16 +311,30 @@ class OutputLoss(torch.nn.Module):
         vocabulary (checked only on a CPU, and of targets that a gate counts), and for targets that `begin_step` did not
         announce (on a GPU: another number of them).
         """
-        named = {"bias": bias, "inputs": inputs, "token_weights": token_weights, "number": number}
+        named = {
+            "bias": bias,
+            "inputs": inputs,
+            "documents": documents,
+            "token_weights": token_weights,
+            "number": number,
+        }
+        if any(is_functorch_wrapped_tensor(tensor) for tensor in (hidden, weight) if isinstance(tensor, torch.Tensor)):
+            raise ValueError(
+                "OutputLoss does not work under torch.func; use backward() or torch.autograd.grad, or cross-entropy of "
+                "the logits under torch.func"
+            )
         if torch.compiler.is_compiling():
             return torch.compiler.disable(self._computed)(hidden, weight, targets, **named)
         return self._computed(hidden, weight, targets, **named)
 
-    def _computed(self, hidden, weight, targets, *, bias, inputs, token_weights, number) -> torch.Tensor:
+    def _computed(self, hidden, weight, targets, *, bias, inputs, documents, token_weights, number) -> torch.Tensor:
         """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
+        targets, inputs, documents = (whole_numbers(ids) for ids in (targets, inputs, documents))
         trains = self.training and torch.is_grad_enabled()
         needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
+        if documents is not None:
+            documents = _numbered(documents, targets).to(weight.device)
         if number is not None and self.reduction != "mean":
             raise ValueError(f"number= divides the sum of a mean loss; leave it out, or reduction={self.reduction!r}")
         device = weight.device
@@ -316,7 +353,7 @@ class OutputLoss(torch.nn.Module):
         }
         if number is not None:
             # A step without targets has loss 0 and not NaN.
-            number = number + (number == 0)
+            number = (number.double() if isinstance(number, torch.Tensor) else number) + (number == 0)
         own = 1.0 if self.reduction == "sum" else number
         if not trains:
             places = Places(None, targets, self._ignore_index, copy)
@@ -333,6 +370,7 @@ class OutputLoss(torch.nn.Module):
             weight,
             targets,
             inputs=None if inputs is None else inputs.to(device),
+            documents=documents,
             normaliser=self._normaliser if own is None else own,
             # Without begin_step, the share follows from `number`, the targets of the whole step, if given.
             share=1 / self._calls if number is None else self._number([targets]) / number,
@@ -376,7 +414,7 @@ class OutputLoss(torch.nn.Module):
             state["targets_per_step"] = told
         of_gate = self.gate.state() if self.gate else {}
         if "recent" in of_gate:
-            state["process"] = torch.tensor(_process(), device="cpu")
+            state["process"] = torch.tensor(process_of(), device="cpu")
         return state | {f"gate.{name}": value for name, value in of_gate.items()}
 
     def get_extra_state(self) -> torch.Tensor:
@@ -417,8 +455,8 @@ class OutputLoss(torch.nn.Module):
 
     def load(self, state: dict[str, torch.Tensor]) -> None:
         """Continue from `state()`; raises ValueError if it holds the targets of another process."""
-        if "process" in state and state["process"].tolist() != _process():
-            (rank, size), (our_rank, our_size) = state["process"].tolist(), _process()
+        if "process" in state and state["process"].tolist() != process_of():
+            (rank, size), (our_rank, our_size) = state["process"].tolist(), process_of()
             raise ValueError(
                 f"the state holds the targets of process {rank} of {size}, but this is process {our_rank} of "
                 f"{our_size}; each process must save and load its own state. If their number has changed, do not load "
@@ -463,17 +501,18 @@ class OutputLoss(torch.nn.Module):
             batches = [batch.cpu() for batch in batches]
             for batch in batches:
                 check_targets(batch, len(self._facts.counts), self._ignore_index)
-        number, processes = self._number(batches), 1
+        own = number = self._number(batches)
+        processes, is_own = 1, self.processes == "own"
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
-        if self.reduction == "mean" or self._parts.gate is not None:
-            number, (_, processes) = summed(number), _process()
+        if (self.reduction == "mean" and not is_own) or self._parts.gate is not None:
+            number, (_, processes) = summed(number.clone(), self._group), process_of(self._group)
         if self._parts.gate is not None and self.gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start_gate()
         if device != self._device:
             self._move(device)
-        self._normaliser = put(number.clamp_min(1) / processes, device)
+        self._normaliser = put(own.clamp_min(1) if is_own else number.clamp_min(1) / processes, device)
         self._calls, self._summed_nll = len(batches), 0.0
         self.steps, self._has_begun = self.steps + 1, True
         if self.gate is not None:
@@ -496,22 +535,11 @@ class OutputLoss(torch.nn.Module):
                 "weight is sharded; call OutputLoss in the forward pass of the module that fully_shard wraps together "
                 "with the head, where the weight is whole"
             )
-        optional = {"bias": bias, "token_weights": token_weights}
-        given = {name: value for name, value in optional.items() if value is not None}
-        check_tensors(hidden=hidden, weight=weight, **given)
-        check_ids("targets", targets)
+        check_layer(hidden, weight, targets, bias)
+        if token_weights is not None:
+            check_tensors(token_weights=token_weights)
         if inputs is not None:
             check_ids("inputs", inputs)
-        if hidden.dim() < 2:
-            raise ValueError(f"hidden is {_shape(hidden)}; it must be B x T x d or N x d")
-        if hidden.shape[:-1] != targets.shape:
-            raise ValueError(
-                f"hidden is {_shape(hidden)}, but targets are {_shape(targets)}; they must be {_shape(hidden[..., 0])}"
-            )
-        if weight.dim() != 2 or weight.shape[1] != hidden.shape[-1]:
-            raise ValueError(f"weight is {_shape(weight)}; it must be V x {hidden.shape[-1]}, as wide as hidden")
-        if bias is not None and bias.shape != weight.shape[:1]:
-            raise ValueError(f"bias is {_shape(bias)}; it must be {len(weight)}, one per row of weight")
         if self._facts is not None and len(self._facts.counts) != len(weight):
             raise ValueError(
                 f"counts has {len(self._facts.counts)} types, but weight has {len(weight)} rows; count all types, "
@@ -522,15 +550,25 @@ class OutputLoss(torch.nn.Module):
             raise ValueError(f"{name} needs inputs=, the token sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(
-                f"inputs are {_shape(inputs)}, but targets are {_shape(targets)}; each position has one input"
+                f"inputs are {shape_of(inputs)}, but targets are {shape_of(targets)}; each position has one input"
             )
         if token_weights is not None and token_weights.shape != targets.shape:
-            raise ValueError(f"token_weights are {_shape(token_weights)}, but targets are {_shape(targets)}")
+            raise ValueError(f"token_weights are {shape_of(token_weights)}, but targets are {shape_of(targets)}")
         check_targets(targets, len(weight), self._ignore_index)
         wrong = outside(inputs, len(weight), self._ignore_index) if needs_inputs else None
         if wrong is not None:
             padding = "" if self._ignore_index is None else f", or {self._ignore_index} for padding"
             raise ValueError(f"an input is {wrong}; inputs must be ids from 0 to {len(weight) - 1}{padding}")
+
+
+def _numbered(documents: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Documents counted from 0 in each sequence, B x T, so that none comes twice; raises ValueError for wrong ones."""
+    check_ids("documents", documents)
+    if documents.shape != targets.shape or documents.dim() != 2:
+        raise ValueError(f"documents are {shape_of(documents)}, but targets are {shape_of(targets)}; give them B x T")
+    changes = torch.zeros_like(documents, dtype=torch.int64)
+    changes[:, 1:] = documents[:, 1:] != documents[:, :-1]
+    return changes.cumsum(dim=1)
 
 
 def _is_on_tokens(penalty) -> bool:
@@ -546,11 +584,21 @@ def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     return not on_cpu or bool((announced.flatten() == targets.flatten()).all())
 
 
-def _process() -> list[int]:
+def process_of(group: Group | None = None) -> list[int]:
     """Rank of this process and number of processes."""
     if not (distributed.is_available() and distributed.is_initialized()):
         return [0, 1]
-    return [distributed.get_rank(), distributed.get_world_size()]
+    handle = None if group is None else group.handle
+    return [distributed.get_rank(handle), distributed.get_world_size(handle)]
+
+
+def _group_of(processes: object | None) -> Group | None:
+    """The processes whose targets are counted, or None for all; raises ValueError for a wrong `processes`."""
+    if processes in (None, "all", "own"):
+        return None
+    if distributed.is_available() and isinstance(processes, distributed.ProcessGroup):
+        return Group(processes)
+    raise ValueError(f"processes is {processes!r}; it must be 'all', 'own' or a process group")
 
 
 def uncapped_part(method: Method) -> str | None:
@@ -582,8 +630,3 @@ def _named(parts: dict[str, dict]) -> str:
         options = ", ".join(f"{name}={value!r}" for name, value in values.items() if name != "name")
         shown.append(f"{kind}={values['name']}({options})")
     return " and ".join(shown) or "nothing that counts steps"
-
-
-def _shape(tensor: torch.Tensor) -> str:
-    """2 x 7 x 16."""
-    return " x ".join(map(str, tensor.shape)) or "a scalar"

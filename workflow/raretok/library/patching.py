@@ -1,7 +1,10 @@
 """`patch`: one line that makes an `OutputLoss` the training loss of a causal language model of transformers."""
 
 import inspect
-from collections.abc import Iterable
+import types
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch.nn import functional as F
@@ -10,7 +13,7 @@ from raretok.library.checks import check_ids
 from raretok.library.losses import OutputLoss, uncapped_part
 from raretok.methods.counting import summed
 
-__all__ = ["Patched", "patch"]
+__all__ = ["NoEffectWarning", "Patched", "patch"]
 
 # Attributes of a model's config that multiply or divide its logits, and the one that caps them.
 SCALES = ("logit_scale", "output_multiplier", "lm_head_multiplier", "logits_scaling")
@@ -18,6 +21,15 @@ SOFT_CAP = "final_logit_softcapping"
 # Size of the tiny batch on which the patched model is compared with the original.
 ROWS, LENGTH = 2, 8
 IGNORED = -100
+# Where a patched model keeps its `Patched`, so that a copy of the model has its own.
+PATCH = "_raretok_patch"
+
+
+class NoEffectWarning(UserWarning):
+    """A method has no effect on what is trained.
+
+    `warnings.simplefilter("error", NoEffectWarning)` makes it an error.
+    """
 
 
 def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Patched":
@@ -31,14 +43,18 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
     cap of the logits, a bias, and tied or padded embeddings are supported. The patched model is checked against the
     original on a tiny batch of random ids.
 
+    Whatever wraps, adapts, shards, copies or resizes the model may do so before or after. Warns once
+    (`NoEffectWarning`) if the model then trains without labels reaching it.
+
     Args:
         model: a causal language model of transformers, also one wrapped by PEFT.
         loss: an `OutputLoss` with reduction `mean`, or its first argument; default: cross-entropy.
         options: further arguments of `OutputLoss`, unless `loss` is one.
 
     Returns a handle, which is also a context manager. Raises ValueError if the model's logits are not its last hidden
-    vectors times its output embedding (apart from a scale and a soft cap), if the output embedding is quantised or has
-    a LoRA adapter, and if the model is already patched. `torch.nn.DataParallel` raises it for a patched model.
+    vectors times its output embedding (apart from a scale and a soft cap), if the output embedding is quantised, has
+    a LoRA adapter or no weights yet, and if the model is already patched. `torch.nn.DataParallel` raises it for a
+    patched model.
     """
     if isinstance(loss, OutputLoss):
         if options:
@@ -58,8 +74,14 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
         model = model.get_base_model()
     if not hasattr(model, "get_output_embeddings") or not hasattr(model, "config"):
         raise ValueError(f"{type(model).__name__} is not a causal language model of transformers")
-    if isinstance(getattr(vars(_linear(model)).get("forward"), "__self__", None), Patched):
-        raise ValueError(f"{type(model).__name__} is already patched; undo that first")
+    if _weight(model).is_meta:
+        raise ValueError(f"{type(model).__name__} has no weights yet (device meta); load them, then patch it")
+    earlier = patch_of(model)
+    if earlier is not None:
+        raise ValueError(
+            f"{type(model).__name__} is already patched; call undo() of the handle that patch returned, then patch "
+            "again"
+        )
     patched = Patched(model, criterion)
     try:
         patched._check()
@@ -67,6 +89,14 @@ def patch(model: torch.nn.Module, loss: object | None = None, **options) -> "Pat
         patched.undo()
         raise
     return patched
+
+
+def patch_of(model: torch.nn.Module) -> "Patched | None":
+    """The handle of a patched model, also one that PEFT has wrapped since, or None."""
+    if hasattr(model, "get_base_model"):
+        model = model.get_base_model()
+    patched = vars(model).get(PATCH)
+    return patched if patched is not None and patched._is_active else None
 
 
 class Patched:
@@ -81,33 +111,59 @@ class Patched:
 
     def __init__(self, model: torch.nn.Module, criterion: OutputLoss):
         self.model, self.criterion = model, criterion
-        self._head = _linear(model)
         # Arguments of the current forward pass, if it is intercepted, and its loss.
         self._call: dict | None = None
         self._loss: torch.Tensor | None = None
-        self._asked = False
-        names = (
-            (model, "forward"),
-            (model, "_loss_function"),
-            (model, "_replicate_for_data_parallel"),
-            (self._head, "forward"),
-        )
-        self._before = [(module, name, vars(module).get(name)) for module, name in names]
-        self._own_forward, self._own_loss = model.forward, model.loss_function
-        self._own_head = self._head.forward
+        # Whether the forward pass runs, and whether the body has trained.
+        self._is_inside = self._has_trained = False
+        self._has_warned, self._is_active, self._steps = False, True, criterion.steps
+        self._chooses_processes = criterion.processes is None
+        earlier = vars(model).get(PATCH)
+        if earlier is None:
+            self._before = vars(model).get("forward")
+            self._own_forward = model.forward
+            self._forward = types.MethodType(_intercepting(inspect.signature(self._own_forward)), model)
+            model.forward = self._forward
+        else:
+            # What wrapped the model before the earlier patch was undone still calls its forward method.
+            self._before, self._own_forward, self._forward = earlier._before, earlier._own_forward, earlier._forward
         self._names = tuple(inspect.signature(self._own_forward).parameters)
-        model.forward = _Forward(self)
-        model.loss_function = self._loss_function
+        setattr(model, PATCH, self)
         model._replicate_for_data_parallel = _no_replica
-        self._head.forward = self._head_forward
+        # A trainer that computes a loss from the body's hidden vectors never comes to the forward method.
+        body = model.base_model
+        self._hook = None if body is model else body.register_forward_pre_hook(self._see_body)
 
     def undo(self) -> None:
-        """Restore the original model."""
-        for module, name, value in self._before:
-            if value is None:
-                vars(module).pop(name, None)
+        """Restore the original model; warns if it trained, but no step was counted.
+
+        A wrapper that the forward method got since, such as accelerate's for autocast, stays.
+        """
+        if not self._is_active:
+            return
+        self._is_active, model = False, self.model
+        if self._hook is not None:
+            self._hook.remove()
+        vars(model).pop("_replicate_for_data_parallel", None)
+        if self._chooses_processes:
+            self.criterion.processes = None
+        if vars(model).get("forward") == self._forward:
+            del vars(model)[PATCH]
+            if self._before is None:
+                del vars(model)["forward"]
             else:
-                vars(module)[name] = value
+                vars(model)["forward"] = self._before
+        self.warn_if_unused()
+
+    def warn_if_unused(self) -> None:
+        """Warn if the model has trained, but no step was counted."""
+        if self._has_trained and self.criterion.steps == self._steps:
+            warnings.warn(
+                f"no step was counted while {type(self.model).__name__} was patched and trained: the method had no "
+                "effect; call the model with labels= in training",
+                NoEffectWarning,
+                stacklevel=3,
+            )
 
     def __enter__(self) -> "Patched":
         return self
@@ -126,44 +182,84 @@ class Patched:
             check_ids("labels", batch)
         self.criterion.begin_step([_shifted(batch) for batch in batches])
 
-    def _forward(self, *arguments, **named):
-        """The model's forward pass; when it trains on labels, the head computes the loss instead of logits."""
+    def _run(self, arguments: tuple, named: dict):
+        """The model's forward pass; when it trains on labels, the head's input becomes the loss."""
+        if not self._is_active:
+            return self._own_forward(*arguments, **named)
         call = dict(zip(self._names, arguments, strict=False)) | named
-        if not (self.model.training and torch.is_grad_enabled()) or call.get("labels") is None:
-            return self._own_forward(*arguments, **named)
-        if _linear(self.model) is not self._head:
-            raise ValueError("the output embedding was replaced after the model was patched; patch the model again")
-        self._call, self._loss = call, None
+        trains = self.model.training and torch.is_grad_enabled()
+        self._is_inside = True
         try:
-            return self._own_forward(*arguments, **named)
+            if not trains or call.get("labels") is None:
+                if trains:
+                    self._has_trained = True
+                    self._warn(_cause(call))
+                return self._own_forward(*arguments, **named)
+            with self._intercepting(call):
+                return self._own_forward(*arguments, **named)
         finally:
+            self._is_inside = False
+
+    @contextmanager
+    def _intercepting(self, call: dict) -> Iterator[None]:
+        """Within it, the head computes the loss of a call, which the model's loss function then returns.
+
+        Hooks last for one pass, because the head may be another module in the next: PEFT and resizing replace it.
+        """
+        head, own_loss = _linear(self.model), self.model.loss_function
+        self._call, self._loss = call, None
+
+        def loss_function(*arguments, **named):
+            return own_loss(*arguments, **named) if self._loss is None else self._loss
+
+        # After hooks that gather the weights of a sharded head; before those that look at its output.
+        hooks = [
+            head.register_forward_pre_hook(self._see_head),
+            head.register_forward_hook(lambda module, inputs, logits: logits.detach(), prepend=True),
+        ]
+        try:
+            with _loss_function_of(self.model, loss_function):
+                yield
+        finally:
+            for hook in hooks:
+                hook.remove()
             self._call = self._loss = None
 
-    def _head_forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Logits; in an intercepted pass the loss, and logits of the last position only."""
-        if self._call is None:
-            return self._own_head(hidden)
-        # As the hook of a model with a `device_map`, which this method replaces.
-        hidden = hidden.to(self._head.weight.device)
-        # Computed here because sharded weights are whole only while their module runs.
-        self._loss = self._loss_of(hidden, self._head.weight, self._head.bias)
-        with torch.no_grad():
-            return self._own_head(hidden[:, -1:])
+    def _see_head(self, head: torch.nn.Module, inputs: tuple) -> torch.Tensor:
+        """Compute the loss from the head's input, and leave it the last position."""
+        hidden = inputs[0]
+        # accelerate's hook of a model with a `device_map` moves it only later.
+        self._loss = self._loss_of(hidden.to(head.weight.device), head.weight, head.bias)
+        return hidden[:, -1:].detach()
+
+    def _see_body(self, body: torch.nn.Module, inputs: tuple) -> None:
+        """Warn if the body trains outside of the patched forward pass."""
+        if not self._is_inside and body.training and torch.is_grad_enabled():
+            self._has_trained = True
+            self._warn(
+                f"the body of {type(self.model).__name__} trains, but its patched forward pass is not called. TRL's "
+                "SFTTrainer does so, because it computes a loss of its own: derive from raretok.hf.PatchedTrainer, too"
+            )
+
+    def _warn(self, cause: str) -> None:
+        """Warn once that the method has no effect."""
+        if not self._has_warned:
+            warnings.warn(f"the method has no effect: {cause}", NoEffectWarning, stacklevel=5)
+        self._has_warned = True
 
     def _loss_of(self, hidden, weight, bias) -> torch.Tensor:
         call, criterion = self._call, self.criterion
-        labels, targets = call["labels"], call.get("shift_labels")
-        targets = _shifted(labels) if targets is None else targets
+        labels, targets = call["labels"], targets_of(call)
         if hidden.shape[:-1] != targets.shape:
             raise ValueError(
-                f"the head reads {tuple(hidden.shape[:-1])} positions, but labels are {tuple(targets.shape)}; a "
-                "patched model trains on all positions"
+                f"the head reads {tuple(hidden.shape[:-1])} positions, but labels are {tuple(targets.shape)}; leave "
+                f"out logits_to_keep, or give labels[:, -{hidden.shape[1]}:]"
             )
         number, inputs = call.get("num_items_in_batch"), _read(call)
         if number is not None and criterion._parts.gate is not None and criterion._told is None:
             # Some models of transformers count the labels before the shift.
             own = torch.stack([(targets != IGNORED).sum(), (labels != IGNORED).sum()])
-            if number not in (*own, *summed(own.clone())):
+            if number not in (*own, *summed(own.clone(), criterion._group)):
                 raise ValueError(
                     f"this micro-batch has {int(own[0])} of the step's {int(number)} targets, and the gate counts "
                     "those of the whole step; call begin_step before each step"
@@ -173,39 +269,44 @@ class Patched:
         if isinstance(number, torch.Tensor):
             # `Trainer` has it on the first device of the model.
             number = number.to(weight.device)
-        return criterion(hidden, weight, targets, bias=bias, inputs=inputs, number=number)
-
-    def _loss_function(self, *arguments, **named) -> torch.Tensor:
-        """Replaces the model's `loss_function`."""
-        self._asked = True
-        return self._own_loss(*arguments, **named) if self._loss is None else self._loss
+        documents = None if inputs is None else _documents(call, inputs)
+        return criterion(hidden, weight, targets, bias=bias, inputs=inputs, documents=documents, number=number)
 
     def _check(self) -> None:
         """Find the model's scale and soft cap; raises ValueError if the loss then differs from the model's own."""
-        model, name, weight = self.model, type(self.model).__name__, self._head.weight
+        model, name, weight = self.model, type(self.model).__name__, _weight(self.model)
         generator = torch.Generator().manual_seed(0)
         ids = torch.randint(weight.shape[0], (ROWS, LENGTH), generator=generator).to(weight.device)
         training = {module: module.training for module in model.modules()}
-        criterion, raw = self.criterion, []
-        hook = self._head.register_forward_hook(lambda module, inputs, output: raw.append(output))
+        criterion, raw, losses, own_loss = self.criterion, [], [], model.loss_function
+        hook = _linear(model).register_forward_hook(lambda module, inputs, output: raw.append(output))
+
+        def loss_function(*arguments, **named):
+            losses.append(own_loss(*arguments, **named))
+            return losses[-1]
+
         try:
             model.eval()
+            # Calls of the module and not of its forward method, because hooks gather weights that are sharded.
             with torch.no_grad():
-                own = self._own_forward(input_ids=ids, labels=ids)
-                if not raw or not self._asked:
+                with _loss_function_of(model, loss_function):
+                    own = model(input_ids=ids, labels=ids)
+                if not raw or not losses:
                     raise ValueError(
                         f"{name} does not call its output embedding and loss_function in the usual way; see its code"
                     )
                 scale, soft_cap = _change_of_logits(model, raw[-1], own.logits)
                 self.criterion = OutputLoss(logit_scale=scale, soft_cap=soft_cap)
-                self._call = {"labels": ids, "input_ids": ids}
-                loss = self._own_forward(input_ids=ids, labels=ids).loss
+                with self._intercepting({"labels": ids, "input_ids": ids}):
+                    loss = model(input_ids=ids, labels=ids).loss
         finally:
             hook.remove()
-            self.criterion, self._call, self._loss = criterion, None, None
+            self.criterion = criterion
             for module, was in training.items():
                 module.training = was
-        if not torch.isclose(loss.float(), own.loss.float(), rtol=_tolerance(weight.dtype)):
+        # Models compute their losses in float32.
+        tolerance = max(_tolerance(weight.dtype), _tolerance(own.loss.dtype))
+        if not torch.isclose(loss.float(), own.loss.float(), rtol=tolerance):
             raise ValueError(
                 f"the loss of {name} is {own.loss.item():.6g} on a tiny batch, but OutputLoss gives {loss.item():.6g}; "
                 "its loss is not the mean cross-entropy of shifted labels"
@@ -218,19 +319,51 @@ class Patched:
                 f"{soft_cap}; leave both out, since patch finds them"
             )
         criterion.logit_scale, criterion.soft_cap = scale, soft_cap
+        if self._chooses_processes:
+            # As the model's own loss; trainers then average or weight it.
+            criterion.processes = "own"
 
 
-class _Forward:
-    """A patched model's forward pass, with the original signature, which `Trainer` and `generate` inspect.
+def _intercepting(signature: inspect.Signature):
+    """A forward method of a patched model with the original signature, which `Trainer` and `generate` inspect.
 
-    It is an object so that a deep copy of the model gets its own.
+    It finds the patch on the model that it is called on. It has no `__wrapped__`, which accelerate would unwrap.
     """
 
-    def __init__(self, patched: Patched):
-        self.patched, self.__signature__ = patched, inspect.signature(patched._own_forward)
+    def forward(self, *arguments, **named):
+        patched = vars(self)[PATCH]
+        return patched._run(arguments, named)
 
-    def __call__(self, *arguments, **named):
-        return self.patched._forward(*arguments, **named)
+    of_model = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    forward.__signature__ = signature.replace(parameters=[of_model, *signature.parameters.values()])
+    return forward
+
+
+@contextmanager
+def _loss_function_of(model: torch.nn.Module, function) -> Iterator[None]:
+    """Within it, a model of transformers has another `loss_function`."""
+    before = vars(model).get("_loss_function")
+    model.loss_function = function
+    try:
+        yield
+    finally:
+        if before is None:
+            del vars(model)["_loss_function"]
+        else:
+            vars(model)["_loss_function"] = before
+
+
+def _cause(call: dict) -> str:
+    """Why a forward pass in training has no labels, and what to do."""
+    if call.get("num_items_in_batch") is not None:
+        return (
+            "Trainer keeps the labels and computes a loss from the logits; leave out compute_loss_func, and replace "
+            "label_smoothing_factor by CrossEntropy(label_smoothing=...)"
+        )
+    return (
+        "the model trains without labels, so its loss is computed elsewhere, from its logits; call it with labels= and "
+        "train on the loss that it returns"
+    )
 
 
 def _no_replica() -> None:
@@ -244,7 +377,9 @@ def _linear(model: torch.nn.Module) -> torch.nn.Linear:
     """The output embedding, also if PEFT wraps it; raises ValueError unless it is a plain linear layer."""
     head = model.get_output_embeddings()
     if hasattr(head, "modules_to_save"):
-        head = head.modules_to_save[head.active_adapters[0]]
+        active = [name for name in head.active_adapters if name in head.modules_to_save]
+        is_own = head.disable_adapters or not active
+        head = head.original_module if is_own else head.modules_to_save[active[0]]
     if head is None:
         raise ValueError(
             f"{type(model).__name__} has no output embedding; patch the model that has one, such as that of "
@@ -252,11 +387,22 @@ def _linear(model: torch.nn.Module) -> torch.nn.Linear:
         )
     # Sharded and parametrised layers have other classes, with this same forward method.
     if not isinstance(head, torch.nn.Linear) or type(head).forward is not torch.nn.Linear.forward:
+        remedy = "leave the head out of quantisation"
+        if type(head).__module__.startswith("peft."):
+            remedy = (
+                "leave it out of the adapter with LoraConfig(exclude_modules=['lm_head']), or train it whole with "
+                "modules_to_save=['lm_head'] in place of target_modules"
+            )
         raise ValueError(
             f"the output embedding of {type(model).__name__} is a {type(head).__module__}.{type(head).__name__}, not "
-            "a torch.nn.Linear; leave it out of adapters and quantisation"
+            f"a torch.nn.Linear; {remedy}"
         )
     return head
+
+
+def _weight(model: torch.nn.Module) -> torch.Tensor:
+    """The output embedding, V x d."""
+    return _linear(model).weight
 
 
 def _change_of_logits(model, raw: torch.Tensor, logits: torch.Tensor) -> tuple[float, float | None]:
@@ -292,6 +438,22 @@ def _read(call: dict) -> torch.Tensor | None:
         return ids
     first = mask.long().argmax(dim=1, keepdim=True)
     return ids.where(mask.bool(), ids.gather(1, first))
+
+
+def _documents(call: dict, inputs: torch.Tensor) -> torch.Tensor | None:
+    """The document of each input, B x T: positions count anew where one begins; None if no positions are given."""
+    places = call.get("position_ids")
+    if places is None or places.dim() != 2:
+        return None
+    places = places.expand_as(inputs)
+    starts = F.pad(places[:, 1:] <= places[:, :-1], (1, 0))
+    return starts.cumsum(dim=1)
+
+
+def targets_of(batch: dict) -> torch.Tensor:
+    """The targets of a batch as the model gets it, B x T: its `shift_labels`, or its labels, shifted."""
+    given = batch.get("shift_labels")
+    return _shifted(batch["labels"]) if given is None else given
 
 
 def _shifted(labels: torch.Tensor) -> torch.Tensor:

@@ -36,7 +36,7 @@ class TrainingFacts:
     penalties and perturbations; a gate's is on the CPU. padding: the target id of positions without a target, or None.
     source_counts: like counts, for the source side of a translation, since a rare target type can be a frequent source
     word. earlier_targets: regenerates this process's targets of an earlier step (from 0); if None, a gate that needs
-    them must keep them.
+    them must keep them. group: the processes whose targets a gate counts (a `counting.Group`); None: all.
     """
 
     counts: object
@@ -48,6 +48,7 @@ class TrainingFacts:
     padding: int | None = None
     source_counts: object = None
     earlier_targets: Callable | None = None
+    group: object = None
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Counters:
     def __init__(self, gate: AGG, facts):
         import torch
 
-        self.gate, self.earlier_targets = gate, facts.earlier_targets
+        self.gate, self.earlier_targets, self.group = gate, facts.earlier_targets, facts.group
         self.types = len(facts.counts)
         self.alpha = checked_alpha(gate.alpha, facts)
         epoch = facts.steps_per_epoch or max(1, round(facts.counts.sum() / facts.tokens_per_step))
@@ -87,10 +87,10 @@ class Counters:
         if self.step == self.last_step:
             self.recent.clear()
             return
-        self.total += step_counts(targets, self.types)
+        self.total += step_counts(targets, self.types, self.group)
         if self.step >= self.memory:
             leaving = self.recent.popleft() if self.recent else self.earlier_targets(self.step - self.memory)
-            self.total -= step_counts(leaving, self.types)
+            self.total -= step_counts(leaving, self.types, self.group)
         if self.earlier_targets is None:
             self.recent.append(targets.int())
         self.step += 1

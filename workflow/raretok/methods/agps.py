@@ -66,7 +66,7 @@ class State:
 
         counts = np.asarray(facts.counts, dtype=np.int64)
         ranks = frequency_ranks(facts)
-        self.gate, self.types = gate, len(counts)
+        self.gate, self.types, self.group = gate, len(counts), facts.group
         self.rare_from, self.mu_1, self.mu_2 = first_rare_rank(gate.rare_from, facts), gate.mu_1, gate.mu_2
         is_rare = ranks >= self.rare_from
         rare_counts = counts[is_rare & (counts > 0)]
@@ -85,7 +85,7 @@ class State:
 
     def begin_step(self, targets) -> None:
         """Mark the words that are targets of the step in any process."""
-        self.present = step_counts(targets, self.types) > 0
+        self.present = step_counts(targets, self.types, self.group) > 0
 
     def rare(self):
         """Which words are rare, V."""

@@ -1,6 +1,7 @@
 """Counts and ranks of target types, shared by the gates."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 # Base of a share: the types that occur in training, as in the papers, or all rows of the vocabulary.
 SHARE_OF = ("occurring", "all")
@@ -90,24 +91,40 @@ def bound_of_share(counts, wanted: float) -> float:
     return float(values[nearest] + values[nearest + 1]) / 2
 
 
-def step_counts(targets, types: int):
+@dataclass(frozen=True)
+class Group:
+    """Processes with different targets, which are counted together.
+
+    handle: a `torch.distributed.ProcessGroup`.
+    """
+
+    handle: object
+
+    def __deepcopy__(self, memo):
+        # torch copies no process group.
+        return self
+
+
+def step_counts(targets, types: int, group: Group | None = None):
     """How often each type is a target of a step, `types` integers, summed over processes.
 
-    targets: this process's share, any shape, on the CPU.
+    targets: this process's share, any shape, on the CPU. group: the processes; None: all.
     """
-    return summed(targets.flatten().bincount(minlength=types))
+    return summed(targets.flatten().bincount(minlength=types), group)
 
 
-def summed(tensor):
-    """The tensor summed over processes, in place; unchanged for a single process."""
+def summed(tensor, group: Group | None = None):
+    """The tensor summed over processes (None: all), in place; unchanged for a single process."""
     from torch import distributed
+
+    handle = None if group is None else group.handle
 
     if not (distributed.is_available() and distributed.is_initialized()):
         return tensor
-    if tensor.device.type == "cpu" and distributed.get_backend() == "nccl":
+    if tensor.device.type == "cpu" and distributed.get_backend(handle) == "nccl":
         # NCCL alone sums nothing on a CPU.
         on_gpu = tensor.cuda()
-        distributed.all_reduce(on_gpu)
+        distributed.all_reduce(on_gpu, group=handle)
         return tensor.copy_(on_gpu)
-    distributed.all_reduce(tensor)
+    distributed.all_reduce(tensor, group=handle)
     return tensor

@@ -8,7 +8,7 @@ class CrossEntropy:
     """Loss: maximum likelihood, -log softmax(z)[y], optionally smoothed towards the uniform distribution.
 
     Args:
-        label_smoothing: mass given to all V types in equal parts, from 0 to below 1.
+        label_smoothing: mass given to all V types in equal parts, from 0 to 1.
     """
 
     label_smoothing: float = 0.0
@@ -18,8 +18,8 @@ class CrossEntropy:
     is_cross_entropy = True
 
     def __post_init__(self):
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError("label_smoothing must be at least 0 and below 1")
+        if not 0 <= self.label_smoothing <= 1:
+            raise ValueError("label_smoothing must be from 0 to 1")
 
     def __call__(self, outputs):
         """Loss of each position, N."""

@@ -12,7 +12,8 @@ FLOOR = 1e-5
 class Unlikelihood:
     """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from the plain logits.
 
-    C_t are the distinct inputs up to t, without the target y_t. The loss needs `inputs` at every call.
+    C_t are the distinct inputs of the same document up to t, without the target y_t. The loss needs `inputs` at every
+    call, and `documents` if sequences are packed.
 
     Args:
         alpha: weight of the penalty, at least 0.
@@ -56,7 +57,7 @@ class Unlikelihood:
         context = inputs.shape[1]
         sequence, time = outputs.positions // context, outputs.positions % context
         # A token counts once, at its first occurrence; n x T instead of n x V.
-        can_count = first_occurrences(inputs)
+        can_count, documents = first_occurrences(inputs, outputs.documents), outputs.documents
         if outputs.padding is not None:
             is_padding = inputs == outputs.padding
             can_count &= ~is_padding
@@ -64,14 +65,18 @@ class Unlikelihood:
             inputs = inputs.masked_fill(is_padding, 0)
         candidates, counts = inputs[sequence], can_count[sequence]
         counts &= torch.arange(context, device=inputs.device) <= time[:, None]
+        if documents is not None:
+            counts &= documents[sequence] == documents[sequence, time][:, None]
         counts &= candidates != outputs.targets[:, None]
         return candidates, counts
 
 
-def first_occurrences(inputs):
-    """Whether a token occurs for the first time in its sequence: B x T -> B x T (bool)."""
+def first_occurrences(inputs, documents=None):
+    """Whether a token occurs for the first time in its sequence, or document: B x T -> B x T (bool)."""
     import torch
 
+    if documents is not None:
+        inputs = documents * (inputs.max() - inputs.min() + 1) + inputs
     order = inputs.argsort(dim=1, stable=True)
     ordered = inputs.gather(1, order)
     first = torch.ones_like(inputs, dtype=torch.bool)

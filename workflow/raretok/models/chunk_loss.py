@@ -74,6 +74,7 @@ class ChunkLoss:
     soft_cap: float | None
     low: torch.dtype
     with_gradient: bool
+    documents: torch.Tensor | None = None
     weights: torch.Tensor | None = None
     observed: Observed | None = None
     buffers: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -161,7 +162,9 @@ class ChunkLoss:
                 penalty = None
                 if self.on_tokens:
                     positions = self.places.positions(part)
-                    outputs = Outputs(z, hidden, weight, targets, None, self.inputs, positions, self.padding)
+                    outputs = Outputs(
+                        z, hidden, weight, targets, None, self.inputs, positions, self.padding, self.documents
+                    )
                     penalty = functools.partial(self.method.penalty.closed_form, outputs)
                 made = cross_entropy_gradient(z, targets, loss.label_smoothing, see=see, out=out, penalty=penalty)
                 chunk = Chunk(*made)
@@ -185,7 +188,15 @@ class ChunkLoss:
             leaves = [leaf.detach().requires_grad_(self.with_gradient) for leaf in (z, hidden, weight)]
             positions = self.places.positions(part) if self.on_tokens else None
             outputs = OutputsWithSoftmax(
-                *leaves, targets, self.batch, self.inputs, positions, self.padding, leaves[0], softmax
+                *leaves,
+                targets,
+                self.batch,
+                self.inputs,
+                positions,
+                self.padding,
+                self.documents,
+                plain=leaves[0],
+                softmax=softmax,
             )
             chunk = Chunk([], softmax[1] - z.gather(1, targets[:, None]).squeeze(1))
             for number, values in enumerate(token_losses(self.method, outputs)):

@@ -153,7 +153,7 @@ def _in_two_passes(chunks, z, part: slice, targets, target_logits, weights, hidd
     positions, observed = chunks.places.positions(part), chunks.observed
     target_logits, _ = high_precision(target_logits, soft_cap)
     hidden, weight = hidden.to(chunks.high), weight.detach()
-    outputs = Outputs(z, hidden, weight, targets, None, chunks.inputs, positions, chunks.padding)
+    outputs = Outputs(z, hidden, weight, targets, None, chunks.inputs, positions, chunks.padding, chunks.documents)
     threshold = (loss.least_kept(outputs, target_logits), loss.is_strict) if chunks.drops else (None, False)
     label_smoothing = getattr(loss, "label_smoothing", 0.0)
     found = fusion(row_statistics, z, *threshold, bool(label_smoothing), observed is not None, soft_cap)

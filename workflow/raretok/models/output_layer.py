@@ -61,6 +61,7 @@ def output_loss(
     targets: torch.Tensor,
     *,
     inputs: torch.Tensor | None = None,
+    documents: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
     padding: int | None = None,
     token_weights: torch.Tensor | None = None,
@@ -76,13 +77,13 @@ def output_loss(
 
     method: a `raretok.methods.Method`. gate_state: the result of its gate's `start`, which has counted the targets of
     the whole step, or None. hidden: B x T x d, or N x d. weight: V x d. bias: V. targets: B x T, or N. inputs: the
-    token sequences, B x T; only penalties on tokens need them. padding: positions with this target do not count.
-    token_weights: factors of the loss per position, shaped like targets, without gradient. soft_cap: the logits are
-    soft_cap tanh(z / soft_cap). normaliser: divisor of the summed loss, the number of targets of the whole step
-    (default: of this micro-batch). share: the micro-batch's share of the step, a factor of penalties on parameters.
-    per_position: return the loss of every position, undivided and without penalties on parameters. need_logits: return
-    the logits, N x V. observe: return `Observed`. places: of these targets; made before the model's forward pass, they
-    spare waiting for a GPU.
+    token sequences, B x T; only penalties on tokens need them. documents: of the inputs, as in `Outputs`. padding:
+    positions with this target do not count. token_weights: factors of the loss per position, shaped like targets,
+    without gradient. soft_cap: the logits are soft_cap tanh(z / soft_cap). normaliser: divisor of the summed loss, the
+    number of targets of the whole step (default: of this micro-batch). share: the micro-batch's share of the step, a
+    factor of penalties on parameters. per_position: return the loss of every position, undivided and without penalties
+    on parameters. need_logits: return the logits, N x V. observe: return `Observed`. places: of these targets; made
+    before the model's forward pass, they spare waiting for a GPU.
 
     Gradients are computed here, so the backward pass can run only once; with `per_position` they are computed in the
     backward pass, from recomputed logits. Raises ValueError if a penalty needs sequences and `inputs` is missing.
@@ -100,7 +101,7 @@ def output_loss(
     if low == torch.float16:
         # Float16 has no number below 3e-8, and the factor of a GradScaler reaches D only in the backward pass.
         low = torch.float32
-    chunks = ChunkLoss(method, places, batch, inputs, padding, soft_cap, low, torch.is_grad_enabled())
+    chunks = ChunkLoss(method, places, batch, inputs, padding, soft_cap, low, torch.is_grad_enabled(), documents)
     if token_weights is not None:
         chunks.weights = places.of_kept(token_weights.detach().flatten())
     if observe:

@@ -18,7 +18,8 @@ class Outputs:
 
     logits: n x V; None for a penalty on parameters. hidden: n x d. weight: V x d. targets: n. batch: the result of the
     loss's `of_batch`, or None. inputs: the token sequences, B x T. positions: the index of each position in the
-    flattened sequences, n. padding: the id that is no token, or None.
+    flattened sequences, n. padding: the id that is no token, or None. documents: the number of the document that each
+    input belongs to, B x T, increasing, or None if each sequence is one.
     """
 
     logits: torch.Tensor | None
@@ -29,6 +30,7 @@ class Outputs:
     inputs: torch.Tensor | None = None
     positions: torch.Tensor | None = None
     padding: int | None = None
+    documents: torch.Tensor | None = None
 
     def target_logits(self) -> torch.Tensor:
         """Logits of the targets, n x 1."""
