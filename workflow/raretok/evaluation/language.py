@@ -19,7 +19,7 @@ from raretok.evaluation.temperature import FITTED, fit, temperature_rows
 from raretok.evaluation.text_scores import LOGITS, Scores, hidden_vectors, limits_of, score, score_positions
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
 from raretok.metrics.isotropy import EIGENVECTORS, isotropy_readings
-from raretok.metrics.kept_gradient import gradient_energies
+from raretok.metrics.kept_gradient import gradient_energies, inverse_gram
 from raretok.metrics.mean_similarity import mean_cosine, mean_cosine_between, mean_inner_product
 from raretok.metrics.neighbours import nearest_to
 from raretok.metrics.projection import plane, relative_singular_values
@@ -190,9 +190,10 @@ def kept_gradient_rows(model: torch.nn.Module, corpus, groups: Groups, settings:
     ids = np.asarray(corpus.tokens("valid")[:FIT_TOKENS], dtype=np.int64)
     size, energies = max(1, LOGITS[limits_of(device)] // corpus.types), np.empty((2, len(ids)))
     with torch.inference_mode():
+        inverse = inverse_gram(model.output_weight)
         for here, hidden, targets in hidden_vectors(model, ids, settings["block"], 0, END, device):
             parts = zip(hidden.split(size), targets.split(size), strict=True)
-            found = [gradient_energies(model.logits(part), goal, model.output_weight) for part, goal in parts]
+            found = [gradient_energies(model.logits(part), goal, model.output_weight, inverse) for part, goal in parts]
             energies[:, here] = torch.cat(found, dim=1).cpu().numpy()
     members = groups.of(ids)
     whole, kept = (np.bincount(members, weights=part, minlength=3) for part in energies)

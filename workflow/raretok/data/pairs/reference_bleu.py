@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from raretok.core.errors import UserError
-from raretok.core.special_types import END
 from raretok.data.codec import PairCodec
-from raretok.data.lines import numbered_lines
 from raretok.data.pairs.pair_folder import side_file
+from raretok.data.pairs.prepared_pairs import Pairs
+from raretok.data.prepared_corpus import SIDES
 from raretok.metrics.translation_scores import Scoring, bleu
 
 # Mean length of a word, in characters, above which a text is taken for one without blanks between words.
@@ -29,9 +29,9 @@ def reference_bleu(folder: Path, splits: Iterable[str], codec: PairCodec, scorin
     for split in splits:
         if split == "train":
             continue
-        ids = np.load(side_file(folder / split, "target", "npy"), mmap_mode="r", allow_pickle=False)
-        lines = np.split(ids, np.flatnonzero(ids == END)[:-1] + 1)
-        references = [line for _, line in numbered_lines(side_file(folder / split, "target", "txt"))]
+        ids = (np.load(side_file(folder / split, side, "npy"), "r", allow_pickle=False) for side in SIDES)
+        pairs = Pairs(folder, split, *ids)
+        lines, references = np.split(pairs.target, pairs.target_offsets[1:-1]), pairs.texts("target")
         lengths = [len(word) for line in references for word in scoring.words(line)]
         if sum(lengths) > LONGEST_WORD * len(lengths):
             raise UserError(
