@@ -4,7 +4,6 @@ The command `definition` writes the file, so that reporting reads results and no
 config file, which is the order of columns and rows.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
@@ -29,11 +28,6 @@ class Method:
     trained: dict[str, list[int]] | None = field(default=None, hash=False)
     planned: tuple[int, ...] | None = None
 
-    @property
-    def has_added_seeds(self) -> bool:
-        """Whether it has other seeds than the planned ones in some experiment."""
-        return self.planned is not None and any(set(seeds) - set(self.planned) for seeds in self._all_seeds())
-
     def with_planned_seeds(self) -> "Method":
         """The method without seeds that were added later."""
         if self.planned is None:
@@ -41,9 +35,6 @@ class Method:
         kept = {name: [seed for seed in seeds if seed in self.planned] for name, seeds in (self.trained or {}).items()}
         seeds = tuple(seed for seed in self.seeds if seed in self.planned)
         return replace(self, seeds=seeds, trained=None if self.trained is None else kept)
-
-    def _all_seeds(self) -> list[Sequence[int]]:
-        return [self.seeds, *(self.trained or {}).values()]
 
     def within(self, experiment: str) -> "Method":
         """The method in another of its experiments."""
@@ -153,7 +144,7 @@ class Definition:
         tables = {}
         for item, entry in self.tables.items():
             columns = {
-                column: how | {"metric": how["other"]["metric"]} if "other" in how else how
+                column: by_other_definition(how) if "other" in how else how
                 for column, how in entry.get("columns", {}).items()
             }
             tables[item] = entry | {"columns": columns} if columns else entry
@@ -197,6 +188,11 @@ class Definition:
         if item not in entries:
             raise UserError(f"config/papers/{self.paper}/paper.yaml has no {item!r}; it has {', '.join(entries)}.")
         return entries[item]
+
+
+def by_other_definition(how: dict) -> dict:
+    """A column's entry with the other definition of its quantity."""
+    return how | {"metric": how["other"]["metric"]}
 
 
 def read_definition(source: str) -> Definition:

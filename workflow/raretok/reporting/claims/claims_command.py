@@ -97,10 +97,11 @@ def planned_verdicts(found: list[tuple], definition: Definition, results: Result
 
     A claim that was nearly decided gets more seeds than others, each of which is another chance to be decided by luck.
     """
-    if not any(method.has_added_seeds for method in definition.methods.values()):
+    planned = definition.with_planned_seeds()
+    if planned == definition:
         return [finding.verdict for _, finding in found]
     seeds = {name: method.planned for name, method in definition.methods.items() if method.planned is not None}
-    first = findings(definition.with_planned_seeds(), results.of_seeds(seeds), published)
+    first = findings(planned, results.of_seeds(seeds), published)
     return [finding.verdict for _, finding in first]
 
 
@@ -114,7 +115,8 @@ def _command(claim, finding: Finding, claims: dict, definition: Definition) -> s
 def findings(definition: Definition, results: Results, published: Path) -> list[tuple]:
     """Each claim of the paper, a row of config/papers/<paper>/claims.csv, with its Finding."""
     evidence = evidence_of(definition, results, published)
-    rows, family = list(evidence.claims.values()), family_size(list(evidence.claims.values()), definition)
+    rows = list(evidence.claims.values())
+    family = family_size(rows, definition)
     by_first = [finding_of(claim, evidence) for claim in rows]
     other = replace(evidence, definition=definition.by_other_definitions())
     twice_defined = [definition_names(claim, definition) for claim in rows]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from raretok.reporting.corpus_names import corpus_title
-from raretok.reporting.definition import Definition, Method
+from raretok.reporting.definition import Definition, Method, by_other_definition
 from raretok.reporting.results import NEEDS_FINITE, Printed, Results, Spread, printed_numbers, summarise
 from raretok.reporting.statistics.intervals import half_width
 
@@ -129,7 +129,7 @@ def with_other_definitions(columns: dict[str, dict]) -> dict[str, dict]:
     for column, how in columns.items():
         shown[column] = how
         if other := how.get("other"):
-            shown[other["column"]] = how | {"metric": other["metric"]}
+            shown[other["column"]] = by_other_definition(how)
     return shown
 
 
