@@ -36,17 +36,17 @@ finished: environment-report ## render the report of the finished runs of SCALE,
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $$CONFIG" --cores $(CORES) $(ARGS)
 
 record: without-config environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
-	@.venv/bin/python -m raretok record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
-	@.venv/bin/python -m raretok compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
+	@.venv/bin/python -m rarepapers record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
+	@.venv/bin/python -m rarepapers compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
 
 remeasure: without-config environment ## recompute metrics of the recorded runs of SCALE (default small) with the current code, without weights
-	@.venv/bin/python -m raretok remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
+	@.venv/bin/python -m rarepapers remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
 accept: environment ## accept finished results of SCALE from another machine, if data, settings and code are the same
-	@.venv/bin/python -m raretok accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
+	@.venv/bin/python -m rarepapers accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
 
 fetch: environment ## download the files that SCALE needs to the folder MIRROR, for machines without network
-	@.venv/bin/python -m raretok fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
+	@.venv/bin/python -m rarepapers fetch $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) --mirror "$(MIRROR)" $(ARGS)
 
 test: environment-test ## run the fast tests
 	@$(PYTEST) -m "not workflow and not slow and not slurm" -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
@@ -71,7 +71,7 @@ record-page: ## render the report of results/recorded/SCALE (default small) and 
 	@git add README.md docs/findings.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
 site: environment-test ## build site/ for any static host: recorded report, documentation, API reference
-	@.venv/bin/python -m raretok site --output site
+	@.venv/bin/python -m rarepapers site --output site
 	@$(API) site/api
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/

@@ -7,7 +7,7 @@ raretok: four papers on rare tokens, from download to report.
     snakemake --cores all results/smoke/figures/stop_jostling/figure3.svg   one figure
 
 Stages, in order: data, tokenize, train, evaluate, report. Input functions, params and resources of the rules are
-functions in workflow/raretok/rule_inputs, with the run table as their first argument: `training.state` in a rule is the
+functions in workflow/rarepapers/rule_inputs, with the run table as their first argument: `training.state` in a rule is the
 function `state` of rule_inputs/train.py. Likewise texts stands for data.py, corpora for tokenize.py, evaluation for
 evaluate.py, reporting for report.py, machine for resources.py, and code for code.py.
 """
@@ -32,18 +32,18 @@ PROJECT = Path(os.path.relpath(ROOT))
 configfile: str(ROOT / "config/config.yaml")
 
 
-# The package of this checkout, installed or not; jobs call it with the Python that runs Snakemake.
-sys.path.insert(0, str(ROOT / "workflow"))
+# The packages of this checkout, installed or not; jobs call them with the Python that runs Snakemake.
+sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "library")]
 
 
 report: str(ROOT / "workflow/report/workflow.rst")
 
 
-from raretok.core.errors import UserError
-from raretok.experiments.run_table import RUN_FOLDER, RUN_NAME, load
-from raretok.rule_inputs import code, data, evaluate, report as reports, resources, tokenize, train
-from raretok.rule_inputs.scheduler_timers import keep_one_timer
-from raretok.rule_inputs.workflow_start import (
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.run_table import RUN_FOLDER, RUN_NAME, load
+from rarepapers.rule_inputs import code, data, evaluate, report as reports, resources, tokenize, train
+from rarepapers.rule_inputs.scheduler_timers import keep_one_timer
+from rarepapers.rule_inputs.workflow_start import (
     before_start,
     config_words,
     item_pattern,

@@ -8,7 +8,7 @@ one, and `tested` of these comparisons per metric are claims. Seeds of a method 
 another, and metrics are independent, the case in which Holm's correction is least conservative. A family-wise error is
 at least one claim whose p survives Holm: with no true claim, one p below 5% divided by the number of claims.
 
-The arithmetic of raretok/reporting/statistics/moderated_t.py is repeated here for many projects at once; a test
+The arithmetic of rarepapers/reporting/statistics/moderated_t.py is repeated here for many projects at once; a test
 compares the two.
 """
 
@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, polygamma, stdtr
 
-from raretok.reporting.statistics.moderated_t import FREE_ROWS, MOST_PRIOR_DF, OUTLYING
-from raretok.reporting.statistics.significance import LEVEL
+from rarepapers.reporting.statistics.moderated_t import FREE_ROWS, MOST_PRIOR_DF, OUTLYING
+from rarepapers.reporting.statistics.significance import LEVEL
 
 SEEDS = (2, 3, 5, 10)
 LIMMA = "limma"

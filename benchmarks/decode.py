@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from raretok.core.special_types import END, PAD, START
-from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.prepared_corpus import load_manifest
-from raretok.models.beam_search import translate
-from raretok.models.building import build_model, load_model
-from raretok.models.encoder_decoder import EncoderDecoder
+from rarepapers.core.special_types import END, PAD, START
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.models.beam_search import translate
+from rarepapers.models.building import build_model, load_model
+from rarepapers.models.encoder_decoder import EncoderDecoder
 
 VOCABULARY, WRITTEN = 8000, 20
 MODEL = {

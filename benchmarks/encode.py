@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from dry_run import ROOT, peak_gib
 
-from raretok.data.catalogue import SPLITS, corpus_params, load_corpora
+from rarepapers.data.catalogue import SPLITS, corpus_params, load_corpora
 
 THREADS = 2
 # Words of the generated text: number of distinct ones; ranks are drawn with probability proportional to 1 / (rank +
@@ -57,7 +57,7 @@ def run(corpus: str, texts: dict[str, Path], folder: Path, merges: list[Path]) -
     """Encode with an entry of config/corpora.yaml; returns wall seconds, peak resident GiB and training tokens."""
     output = folder / corpus
     entry = corpus_params(load_corpora(ROOT / "config/corpora.yaml"), corpus)
-    command = [sys.executable, "-m", "raretok", "encode", "--corpus", corpus, "--entry", entry]
+    command = [sys.executable, "-m", "rarepapers", "encode", "--corpus", corpus, "--entry", entry]
     command += ["--output", output, "--published", *merges]
     for split, text in texts.items():
         command += [f"--{split}", text]

@@ -136,7 +136,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=8, help="of the stage runs (default: %(default)s)")
     parser.add_argument("--workers", type=int, default=12, help="of the stage runs (default: %(default)s)")
     parser.add_argument("--scale", default="small", help="of the stage runs (default: %(default)s)")
-    parser.add_argument("--order", type=Path, help="of the stage runs: `raretok work --order`")
+    parser.add_argument("--order", type=Path, help="of the stage runs: `rarepapers work --order`")
     parser.add_argument("--run", choices=STAGES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:

@@ -24,7 +24,7 @@ import psutil
 
 ROOT = Path(__file__).parents[1]
 STUBS = Path(__file__).parent / "stubs"
-PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
+PARTS = ("Snakefile", "config", "envs", "library", "workflow", "docs")
 
 
 @dataclass
@@ -53,7 +53,7 @@ def copy_with_stubs(folder: Path, plain: bool) -> None:
             r'( +)shell:\n +""".*?"""', r'\1shell:\n\1    "touch {output}"', path.read_text(), flags=re.DOTALL
         )
         path.write_text(text)
-    package = folder / "workflow" / "raretok"
+    package = folder / "workflow" / "rarepapers"
     shutil.copy(STUBS / "preflight.py", package / "planning")
     if plain:
         timers = package / "rule_inputs" / "scheduler_timers.py"

@@ -3,7 +3,7 @@
     python benchmarks/make.py [--cores 2] [TARGET ...]      in a copy of the project, from nothing to the report
     python benchmarks/make.py --install                     the same from a clone, with `make` and its installation
 
-CPU seconds are those of each Python process, summed by command (the command of raretok, snakemake, forkserver); `train
+CPU seconds are those of each Python process, summed by command (the command of rarepapers, snakemake, forkserver); `train
 (copy)` is a `train` done by a fork server. The bars on two idle cores: scale smoke at most 5 minutes and 9
 core-minutes, Snakemake's own process 20 s of CPU, a `make` with nothing to do 4 s, with installation 8 minutes.
 """
@@ -28,9 +28,9 @@ def note(began=time.time()):
     arguments = [os.path.basename(argument) for argument in sys.argv]
     if arguments[0] == "__main__.py":
         arguments[0] = os.path.basename(os.path.dirname(sys.argv[0]))
-    name = arguments[1] if arguments[0] == "raretok" and len(arguments) > 1 else arguments[0]
+    name = arguments[1] if arguments[0] == "rarepapers" and len(arguments) > 1 else arguments[0]
     main = getattr(sys.modules["__main__"].__spec__, "name", "")
-    if main == "raretok.machine.fork_server" and name != "fork_server.py":
+    if main == "rarepapers.machine.fork_server" and name != "fork_server.py":
         name += " (copy)"
     usage = resource.getrusage(resource.RUSAGE_SELF)
     line = f"{name} {usage.ru_utime + usage.ru_stime:.3f}\\n"

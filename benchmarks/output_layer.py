@@ -33,12 +33,13 @@ import torch
 from gpu_stages.timing import seconds, seconds_of
 from torch.nn import functional as F
 
-from raretok.machine.transfers import ToHost, put
-from raretok.methods import TrainingFacts, build_method
-from raretok.models.building import build_model
-from raretok.models.fused_gradient import fusion
-from raretok.models.output_layer import output_loss
-from raretok.models.target_places import Places
+from rarepapers.experiments.methods import build_method
+from rarepapers.models.building import build_model
+from raretok.methods import TrainingFacts
+from raretok.output.fused_gradient import fusion
+from raretok.output.output_layer import output_loss
+from raretok.output.target_places import Places
+from raretok.output.transfers import ToHost, put
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.core.special_types import PAD
+from rarepapers.core.special_types import PAD
 
 
 class PlainAttention(nn.Module):

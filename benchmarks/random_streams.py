@@ -20,10 +20,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.library.losses import OutputLoss
+from rarepapers.models.building import build_model
+from rarepapers.training.schedule import Cosine
+from raretok.losses import OutputLoss
 from raretok.methods.threshold import Threshold
-from raretok.models.building import build_model
-from raretok.training.schedule import Cosine
 
 SYMBOLS, WIDTH, CONTEXT, BATCH, STEPS, EVERY = 65, 128, 64, 12, 8001, 250
 MODEL = {"name": "decoder", "layers": 4, "heads": 4, "width": WIDTH, "context": CONTEXT, "dropout": 0.0, "bias": False}

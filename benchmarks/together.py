@@ -4,7 +4,7 @@
     python benchmarks/together.py --device cuda --scale paper --together 1 32 190
 
 The runs are stop_jostling's tied methods with as many seeds as needed, in the workflow's order of stacks, at the sizes
-of a scale, on synthetic text. One after another means the trainer as in `raretok train`, with torch.compile on a GPU;
+of a scale, on synthetic text. One after another means the trainer as in `train`, with torch.compile on a GPU;
 only `--alone` runs of the stack are trained this way. Both are measured in turns. A separate row gives the seconds of
 one validation of all members. On a GPU it also reports peak memory.
 
@@ -23,9 +23,9 @@ from gpu_stages.timing import seconds
 from gpu_stages.waits import step
 from training_step import PRESETS, made_corpus
 
-from raretok.experiments.joint_runs import group_runs
-from raretok.training.joint_trainer import JointTrainer
-from raretok.training.training_run import Training
+from rarepapers.experiments.joint_runs import group_runs
+from rarepapers.training.joint_trainer import JointTrainer
+from rarepapers.training.training_run import Training
 
 
 def runs_of(scale: str, number: int) -> list:

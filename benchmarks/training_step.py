@@ -27,10 +27,10 @@ import torch
 from gpu_stages.tables import table
 from plain_loops import Plain
 
-from raretok.core.config_files import merge
-from raretok.core.special_types import END, SPECIAL
-from raretok.machine.device import has_bfloat16, keep_freed_memory
-from raretok.training.training_run import Training
+from rarepapers.core.config_files import merge
+from rarepapers.core.special_types import END, SPECIAL
+from rarepapers.machine.device import has_bfloat16, keep_freed_memory
+from rarepapers.training.training_run import Training
 
 CHARACTERS, TOKENS, PAIRS = 100_000, 2_000_000, 20_000
 
@@ -136,7 +136,7 @@ def made_corpus(kind: str, preset: Preset, context: int) -> SimpleNamespace:
 
 
 class Ours:
-    """The training of a run as `raretok train` does it, without validation and files."""
+    """The training of a run as `rarepapers train` does it, without validation and files."""
 
     def __init__(self, run: dict, corpus, device: str, compiled: bool):
         nowhere = Path(tempfile.gettempdir()) / "no-state"

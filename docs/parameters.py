@@ -17,10 +17,10 @@ from typing import Annotated, Literal, Union, get_args, get_origin
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "workflow"))
 
-from raretok.core.type_check import PARTIAL, SCALARS, Limit, bare, fields_of, is_mapping  # noqa: E402
-from raretok.data.catalogue_types import Corpora, DataSets  # noqa: E402
-from raretok.experiments.config_types import Choices, Paper, Scale  # noqa: E402
-from raretok.planning.throughput import Measurements  # noqa: E402
+from rarepapers.core.type_check import PARTIAL, SCALARS, Limit, bare, fields_of, is_mapping  # noqa: E402
+from rarepapers.data.catalogue_types import Corpora, DataSets  # noqa: E402
+from rarepapers.experiments.config_types import Choices, Paper, Scale  # noqa: E402
+from rarepapers.planning.throughput import Measurements  # noqa: E402
 
 # By the name of its schema: the files of config/ that are of a type.
 FILES = {

@@ -29,7 +29,7 @@ if [ -e raretok ] && [ ! -L raretok ]; then
 fi
 trap 'rm -f raretok' EXIT
 trap 'exit 130' INT TERM
-ln -sfn workflow/raretok/__main__.py raretok || exit 1
+ln -sfn workflow/rarepapers/__main__.py raretok || exit 1
 
 "$python" -m snakemake --cores 1 --reporter rocrate \
     --report-rocrate-filename "raretok-$scale" \

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv with exactly the pinned packages and this package (editable):  sh envs/setup.sh [test|report]
+# Makes .venv with exactly the pinned packages and those of this project (editable):  sh envs/setup.sh [test|report]
 #
 # `report` is for rendering finished runs: without torch, in .venv-report, unless .venv is complete.
 #
@@ -42,7 +42,7 @@ version_of() {
 
 # Digest of all that decides an environment. The folder counts because scripts of .venv hold its path.
 key_of() {
-    "$venv/bin/python" - "$PWD" pyproject.toml "$pins" "$@" 2>/dev/null <<'PYTHON'
+    "$venv/bin/python" - "$PWD" pyproject.toml library/pyproject.toml "$pins" "$@" 2>/dev/null <<'PYTHON'
 import hashlib, sys
 digest = hashlib.sha256(repr((sys.version, sys.argv[1])).encode())
 for path in sys.argv[2:]:
@@ -81,8 +81,8 @@ create() {
         fail "$python could not make $venv: $(printf '%s\n' "$message" | tail -n 1)"
     install -r "$pins"
     if [ "$level" != report ]; then
-        # setuptools is among the pins, so building the package downloads nothing more.
-        install --no-deps --no-build-isolation --editable .
+        # setuptools is among the pins, so building the packages downloads nothing more.
+        install --no-deps --no-build-isolation --editable library --editable .
     fi
     key_of >"$venv/complete-run"
 }

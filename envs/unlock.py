@@ -24,11 +24,11 @@ PATIENCE = 120
 
 
 def at_work(name: str, folder: pathlib.Path = FOLDER) -> list[int]:
-    """Process ids of the program `name` (snakemake, raretok) running in `folder` on this machine."""
+    """Process ids of the program `name` (snakemake, rarepapers) running in `folder` on this machine."""
     found = []
     for process in psutil.process_iter():
         try:
-            # `python -m snakemake`, `python .venv/bin/snakemake`, `python -m raretok train`
+            # `python -m snakemake`, `python .venv/bin/snakemake`, `python -m rarepapers train`
             command = process.cmdline()
             program, *words = (pathlib.PurePath(word).name for word in command[:4])
             # The Snakemake that another one starts for a single job holds no lock.
@@ -80,7 +80,7 @@ def main() -> int:
     left_over = queued()
     if left_over and not cancel(left_over):
         return 1
-    jobs = [psutil.Process(pid) for pid in at_work("raretok")]
+    jobs = [psutil.Process(pid) for pid in at_work("rarepapers")]
     if jobs:
         print(f"raretok: stopping {len(jobs)} job(s) of a killed run; trainings save their state first")
         for job in jobs:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.code_digest import PACKAGE, file_of, imports_of
-from raretok.machine.commands import COMMANDS
+from rarepapers.core.code_digest import PACKAGE, PACKAGES, file_of, imports_of
+from rarepapers.machine.commands import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "envs"))
@@ -27,8 +27,8 @@ BY_NAME = {
     "encode": ["data/tokenizers"],
     "encode-pairs": ["data/tokenizers"],
     "count-unigrams": ["data/tokenizers"],
-    "train": ["methods", "models", "training", "data/tokenizers"],
-    "evaluate": ["methods", "models", "evaluation", "data/tokenizers"],
+    "train": ["models", "training", "data/tokenizers"],
+    "evaluate": ["models", "evaluation", "data/tokenizers"],
     "figure": ["papers"],
     "claims": ["papers"],
 }
@@ -41,7 +41,7 @@ def rules():
         # Including unnamed rules, which are created in a loop.
         for block in re.split(r"^ *rule(?: \w+)?:\n", path.read_text(), flags=re.MULTILINE)[1:]:
             (environment,) = re.findall(r'conda:\n +"\.\./\.\./envs/(\w+)\.yaml"$', block, flags=re.MULTILINE)
-            (command,) = re.findall(r"python -m raretok ([\w-]+)", block)
+            (command,) = re.findall(r"python -m rarepapers ([\w-]+)", block)
             yield command, environment
 
 
@@ -50,12 +50,12 @@ def imported(command):
     waiting = {COMMANDS[command][0]}
     for folder in BY_NAME.get(command, []):
         paths = [path.relative_to(PACKAGE).with_suffix("") for path in (PACKAGE / folder).rglob("*.py")]
-        waiting |= {".".join(("raretok", *path.parts)) for path in paths if path.stem != "__init__"}
+        waiting |= {".".join((PACKAGE.name, *path.parts)) for path in paths if path.stem != "__init__"}
     return distributions_in(map(file_of, reached(waiting)))
 
 
 def reached(waiting):
-    """Modules of raretok that some modules import, directly or not, and those modules."""
+    """Modules of this project that some modules import, directly or not, and those modules."""
     modules, waiting = set(), set(waiting)
     while waiting:
         module = waiting.pop()
@@ -75,7 +75,7 @@ def distributions_in(files):
                 found.add(node.module.partition(".")[0])
     distributions = packages_distributions()
     # _ast_unparse is in the standard library from Python 3.14 on.
-    names = found - sys.stdlib_module_names - {"raretok", "_ast_unparse"}
+    names = found - sys.stdlib_module_names - {*PACKAGES, "_ast_unparse"}
     return {conda.normal(name) for module in names for name in distributions.get(module, [module])}
 
 
@@ -150,6 +150,7 @@ def test_an_environment_that_is_a_link_is_left_alone(tmp_path, level):
 
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+LIBRARY = tomllib.loads((ROOT / "library/pyproject.toml").read_text(encoding="utf-8"))["project"]
 
 
 def asked_for(requirements):
@@ -157,14 +158,12 @@ def asked_for(requirements):
     return {conda.normal(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
 
 
-def test_the_package_requires_what_it_imports():
-    """For `from raretok import ...`, and for the pipeline beyond it."""
-    own = asked_for(PROJECT["dependencies"])
-    public = reached({"raretok.library.losses", "raretok.library.frequency", "raretok.library.metrics"})
-    assert distributions_in(map(file_of, public)) == own
-    pipeline = own | asked_for(PROJECT["optional-dependencies"]["pipeline"])
-    extras = asked_for(PROJECT["optional-dependencies"]["hf"])
-    assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline | extras
+def test_the_packages_require_what_they_import():
+    library, of_trainers = set(PACKAGES["raretok"].rglob("*.py")), PACKAGES["raretok"] / "hf.py"
+    assert distributions_in(library - {of_trainers}) == asked_for(LIBRARY["dependencies"])
+    assert distributions_in([of_trainers]) <= {"torch", *asked_for(LIBRARY["optional-dependencies"]["hf"])}
+    pipeline = asked_for(PROJECT["dependencies"]) - {"raretok"}
+    assert distributions_in(PACKAGE.rglob("*.py")) <= pipeline
     assert pipeline <= {conda.normal(name) for name in PINS}
 
 
@@ -172,9 +171,10 @@ def test_the_version_is_the_same_everywhere():
     import raretok
 
     assert PROJECT["version"] == raretok.__version__
+    assert f"raretok=={raretok.__version__}" in PROJECT["dependencies"]
     assert f"\nversion: {raretok.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_the_package_requires_the_snakemake_that_the_workflow_does():
     (needed,) = re.findall(r'^min_version\("([\d.]+)"\)$', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
-    assert f"snakemake>={needed},<10" in PROJECT["optional-dependencies"]["pipeline"]
+    assert f"snakemake>={needed},<10" in PROJECT["dependencies"]

@@ -11,11 +11,11 @@ from pathlib import Path
 import torch
 
 from gpu_stages.tables import table
-from raretok.data.prepared_corpus import load_manifest
-from raretok.methods import build_method
-from raretok.models.output_layer import output_loss
-from raretok.rule_inputs import train
-from raretok.training.training_run import Training
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.experiments.methods import build_method
+from rarepapers.rule_inputs import train
+from rarepapers.training.training_run import Training
+from raretok.output.output_layer import output_loss
 
 
 def main(bench) -> None:

@@ -6,7 +6,7 @@ import statistics
 import torch
 
 from gpu_stages.timing import seconds_of
-from raretok.machine.device import describe_device, source_commit, versions
+from rarepapers.machine.device import describe_device, source_commit, versions
 
 
 def main(bench) -> None:

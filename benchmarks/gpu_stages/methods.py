@@ -8,9 +8,10 @@ import numpy as np
 import torch
 
 from gpu_stages.tables import distinct_methods
-from raretok.core.errors import UserError
-from raretok.methods import TrainingFacts, build_method
-from raretok.models.output_layer import output_loss
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.methods import build_method
+from raretok.methods import TrainingFacts
+from raretok.output.output_layer import output_loss
 
 # float32 errors are far below; bfloat16 has 8 bits, which moves logits across the thresholds of some methods.
 BARS = {"float32": 1e-4, "bfloat16": 5e-2}

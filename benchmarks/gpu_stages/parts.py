@@ -12,9 +12,9 @@ from functools import partial
 import torch
 
 from gpu_stages.timing import seconds_of
-from raretok.models.fused_gradient import softmax_gradient
-from raretok.models.gated_gradient import accumulate, multiply
-from raretok.models.output_layer import linear
+from raretok.output.fused_gradient import softmax_gradient
+from raretok.output.gated_gradient import accumulate, multiply
+from raretok.output.output_layer import linear
 
 POSITIONS, TYPES, WIDTH = 32_768, 44_256, 512
 # 128 rows are a tile; 4,736 and 5,504 rows make seven and six chunks.

@@ -18,16 +18,16 @@ import torch
 from safetensors.torch import load_file
 
 from gpu_stages.tables import ROOT, table
-from raretok.core.errors import EXIT_INTERRUPTED
-from raretok.core.files import CHECKPOINT
-from raretok.rule_inputs.train import manifest as manifest_of
+from rarepapers.core.errors import EXIT_INTERRUPTED
+from rarepapers.core.files import CHECKPOINT
+from rarepapers.rule_inputs.train import manifest as manifest_of
 
 CASES = [
     ("shakespeare", "threshold_m2", "float32"),
     ("language_model", "agg", "bfloat16"),
     ("translation_base", "agg_translation", "float32"),
 ]
-CODE = "import sys, torch; {first}from raretok.__main__ import main; sys.exit(main(sys.argv[1:]))"
+CODE = "import sys, torch; {first}from rarepapers.__main__ import main; sys.exit(main(sys.argv[1:]))"
 DETERMINISTIC = "torch.use_deterministic_algorithms(True); "
 
 
@@ -70,7 +70,7 @@ def compared(smoke, run, precision: str, first: str, device: str) -> dict:
 
 
 def train(run: dict, manifest: Path, place: Path, device: str, first: str, stops: bool) -> None:
-    """`raretok train` in a process of its own, stopped once after its first checkpoint where it `stops`."""
+    """`rarepapers train` in a process of its own, stopped once after its first checkpoint where it `stops`."""
     place.mkdir()
     (place / "run.json").write_text(json.dumps(run))
     arguments = ["train", "--run", f"@{place / 'run.json'}", "--manifest", manifest, "--output", place / "output"]

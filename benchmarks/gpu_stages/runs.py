@@ -1,10 +1,10 @@
-"""Times of real runs, many at once, by `raretok work`. Results stay in results/<scale>."""
+"""Times of real runs, many at once, by `rarepapers work`. Results stay in results/<scale>."""
 
 import time
 
 from gpu_stages.tables import ROOT
 from gpu_stages.working import work
-from raretok.core.files import read_json
+from rarepapers.core.files import read_json
 
 
 def main(bench) -> None:

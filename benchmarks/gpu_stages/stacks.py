@@ -1,7 +1,7 @@
 """Runs of one shape in one process, compared with several processes that share a GPU: stop_jostling's models.
 
-Model-steps per second of a stack (benchmarks/together.py), and of `raretok work` with several numbers of workers. The
-bar: 185 models of 8,000 steps in 15 minutes, 1,644 model-steps/s. Where `raretok work` comes within 1.5 of the stack,
+Model-steps per second of a stack (benchmarks/together.py), and of `work` with several numbers of workers. The
+bar: 185 models of 8,000 steps in 15 minutes, 1,644 model-steps/s. Where `work` comes within 1.5 of the stack,
 stacks go.
 """
 
@@ -16,11 +16,11 @@ from together import runs_of
 from gpu_stages.layer import printed, row
 from gpu_stages.tables import ROOT, table
 from gpu_stages.working import work
-from raretok.core.files import read_json
-from raretok.experiments.run_table import RunTable
-from raretok.rule_inputs import train
-from raretok.training.finished_files import RECORD
-from raretok.work.run_status import saved_progress
+from rarepapers.core.files import read_json
+from rarepapers.experiments.run_table import RunTable
+from rarepapers.rule_inputs import train
+from rarepapers.training.finished_files import RECORD
+from rarepapers.work.run_status import saved_progress
 
 
 def main(bench) -> None:

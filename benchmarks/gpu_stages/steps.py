@@ -15,7 +15,7 @@ import output_layer
 import torch
 
 from gpu_stages.timing import seconds
-from raretok.models import fused_gradient
+from raretok.output import fused_gradient
 
 ROUNDS, BURSTS = 10, (5, 25)
 # Block size and number of warps of the Triton kernel.

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import yaml
 
-from raretok.core.config_files import canonical_json
-from raretok.experiments.run_table import RunTable, load
+from rarepapers.core.config_files import canonical_json
+from rarepapers.experiments.run_table import RunTable, load
 
 ROOT = Path(__file__).parents[2]
 

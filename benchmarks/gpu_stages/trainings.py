@@ -10,9 +10,9 @@ import torch
 
 from gpu_stages.tables import ROOT, table
 from gpu_stages.waits import step
-from raretok.data.prepared_corpus import load_manifest
-from raretok.rule_inputs import train
-from raretok.training.training_run import Training
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.rule_inputs import train
+from rarepapers.training.training_run import Training
 
 STEPS = 3
 # Adam divides a gradient by its size, so rounding decides entries near 0; most are not.

@@ -7,9 +7,9 @@ from pathlib import Path
 import torch
 
 from gpu_stages.tables import table
-from raretok.data.prepared_corpus import load_manifest
-from raretok.rule_inputs import train
-from raretok.training.training_run import Training
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.rule_inputs import train
+from rarepapers.training.training_run import Training
 
 RUNS = [
     ("shakespeare", "baseline"),
@@ -51,7 +51,8 @@ def waits(training, device: str) -> list[str]:
 
     def note(message, *_, **__) -> None:
         if "synchronizing" in str(message):
-            own = [frame for frame in traceback.extract_stack() if "/raretok/" in frame.filename]
+            stack = traceback.extract_stack()
+            own = [frame for frame in stack if {"raretok", "rarepapers"} & set(Path(frame.filename).parts)]
             places.append(f"{Path(own[-1].filename).name}:{own[-1].lineno}" if own else "elsewhere")
 
     # The mode itself warns that it is a prototype.

@@ -106,7 +106,7 @@ def test_runs_that_stages_name_are_in_the_run_table(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_stage_works_on_a_cpu(project):
-    command = [sys.executable, "-m", "raretok", "work", "--scale", "smoke", "--data-only"]
+    command = [sys.executable, "-m", "rarepapers", "work", "--scale", "smoke", "--data-only"]
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
     subprocess.run([*command, "--root", str(project)], env=environment, check=True)
     status, lines = measure(project, *gpu.STAGES)

@@ -10,47 +10,36 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.core import code_digest
-from raretok.core.code_digest import IGNORED, file_of, holds_code, model_module, sources_of
-from raretok.core.errors import UserError
-from raretok.experiments import run_code
-from raretok.experiments.run_table import load
-from raretok.experiments.trained_runs import code_that_measures, code_that_trains
-from raretok.machine.commands import COMMANDS
-from raretok.rule_inputs import code, evaluate, train
+from rarepapers.core import code_digest
+from rarepapers.core.code_digest import PACKAGES, file_of, holds_code, model_module, sources_of
+from rarepapers.core.errors import UserError
+from rarepapers.experiments import run_code
+from rarepapers.experiments.run_table import load
+from rarepapers.experiments.trained_runs import code_that_measures, code_that_trains
+from rarepapers.machine.commands import COMMANDS
+from rarepapers.rule_inputs import code, evaluate, train
 
 ROOT = Path(__file__).parents[2]
 REPORTS = ("collect", "table", "claims", "page", "measure-gpt2")
 MODULES = [COMMANDS[command][0] for command in REPORTS]
-LISTED = "import sys, {}; print(*(name for name in sys.modules if name.split('.')[0] == 'raretok'))"
+LISTED = "import sys, {}; print(*(name for name in sys.modules if name.split('.')[0] in ('rarepapers', 'raretok')))"
 
 
 @cache
 def loaded(module):
     """Modules of the package that Python has after importing this."""
     command = [sys.executable, "-c", LISTED.format(module)]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT / "workflow")
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
     return set(run.stdout.split())
 
 
 def paths(modules):
-    return {file_of(name).relative_to(ROOT).as_posix() for name in modules if holds_code(name)}
+    names = [name for name in modules if holds_code(name)]
+    return {file_of(name).relative_to(PACKAGES[name.split(".")[0]].parent).as_posix() for name in names}
 
 
 def short(files):
-    return {path.removeprefix("workflow/raretok/").removesuffix(".py") for path in files}
-
-
-@pytest.fixture
-def ignoring(monkeypatch):
-    """A function that replaces the ignored modules."""
-
-    def ignore(names):
-        monkeypatch.setattr(code_digest, "IGNORED", frozenset(names))
-        code_digest._sources.cache_clear()
-
-    yield ignore
-    code_digest._sources.cache_clear()
+    return {path.removeprefix("rarepapers/").removesuffix(".py") for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -59,51 +48,47 @@ def table():
     return load(config | {"scale": "paper", "seeds": 1}, ROOT)
 
 
-@pytest.mark.parametrize("module", ["raretok.training.loop", "raretok.reporting.figures.figure_command", *MODULES])
-def test_every_loaded_module_is_listed(module, ignoring):
-    assert paths(loaded(module) - IGNORED) <= set(sources_of(module))
-    ignoring([])
+@pytest.mark.parametrize(
+    "module", ["rarepapers.training.loop", "rarepapers.reporting.figures.figure_command", *MODULES]
+)
+def test_every_loaded_module_is_listed(module):
     assert paths(loaded(module)) <= set(sources_of(module))
 
 
-def test_imports_inside_functions_and_of_modules_from_packages_count(ignoring):
-    assert "metrics/sampler_margins" in short(sources_of("raretok.papers.stop_jostling.claims"))
-    assert "papers/stop_jostling/schematic" in short(sources_of("raretok.papers.stop_jostling.figures"))
-    ignoring([])
-    assert {"training/loop", "data/text/block_batches"} <= short(sources_of("raretok.training.train_command"))
+def test_no_name_of_the_library_is_imported_lazily():
+    """`from raretok import OutputLoss` would load a module that no import statement names."""
+    asked = {name for path in PACKAGES["rarepapers"].rglob("*.py") for name in lazy_names(path)}
+    assert asked <= {"__version__"}
+
+
+def lazy_names(path):
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {one.name for n in nodes if isinstance(n, ast.ImportFrom) and n.module == "raretok" for one in n.names}
+
+
+def test_imports_inside_functions_and_of_modules_from_packages_count():
+    assert "raretok/metrics/sampler_margins" in short(sources_of("rarepapers.papers.stop_jostling.claims"))
+    assert "papers/stop_jostling/schematic" in short(sources_of("rarepapers.papers.stop_jostling.figures"))
+    assert {"training/loop", "data/text/block_batches"} <= short(sources_of("rarepapers.training.train_command"))
 
 
 def test_packages_count_if_they_hold_code():
-    files = short(sources_of("raretok.models.gpt2"))
+    files = short(sources_of("rarepapers.models.gpt2"))
     assert "models/__init__" in files
     assert "models/decoder" not in files  # loaded by name
-    assert "evaluation/__init__" not in short(sources_of("raretok.evaluation.gpt2_margins"))
-
-
-def test_imports_of_ignored_modules_are_not_followed(ignoring):
-    ignoring([])
-    everything = short(sources_of("raretok.data.characters.prepare"))
-    assert {"data/catalogue", "core/config_files", "core/errors", "core/files", "__init__"} <= everything
-    names = ("", ".data.catalogue", ".data.lines", ".data.prepared_corpus", ".core.errors", ".core.files")
-    ignoring(f"raretok{name}" for name in names)
-    # catalogue imports config_files
-    assert short(sources_of("raretok.data.characters.prepare")) == {"data/characters/prepare"}
-
-
-def test_ignored_modules_exist():
-    assert all(file_of(module) for module in IGNORED)
+    assert "evaluation/__init__" not in short(sources_of("rarepapers.evaluation.gpt2_margins"))
 
 
 def test_an_unknown_module_is_refused():
     with pytest.raises(UserError, match="papers/agg/unknown"):
-        sources_of("raretok.papers.agg.unknown")
+        sources_of("rarepapers.papers.agg.unknown")
 
 
 @pytest.fixture
 def counted(monkeypatch):
     """Record the files of every requested digest instead of computing it."""
     monkeypatch.setattr(run_code, "code_of", lambda *modules: short(sources_of(*modules)))
-    monkeypatch.setattr("raretok.rule_inputs.code.code_of", lambda *modules: short(sources_of(*modules)))
+    monkeypatch.setattr("rarepapers.rule_inputs.code.code_of", lambda *modules: short(sources_of(*modules)))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +101,6 @@ def counted(monkeypatch):
     ],
 )
 def test_data_depend_on_the_code_that_writes_them(counted, command, own, others):
-    """Even if a training's digest ignores the module, because it has checksums of the data."""
     files = code.command_code(command)
     assert own <= files
     assert not others & files
@@ -140,14 +124,14 @@ def test_ids_depend_only_on_the_tokenizer_of_their_corpus(table, counted):
 
 def test_a_figure_depends_on_its_papers_module(table, counted):
     files = code.of_figures(SimpleNamespace(paper="stop_jostling", item="figure1"))
-    assert short(paths(loaded("raretok.papers.stop_jostling.figures") - IGNORED)) <= files
+    assert short(paths(loaded("rarepapers.papers.stop_jostling.figures"))) <= files
     assert {"reporting/figures/figure_command", "reporting/collect"} <= files
 
 
 def test_claims_depend_on_the_modules_of_every_paper(table, counted):
     judged = code.of_claims(table)
     assert {"reporting/claims/claims_command", "papers/agg/claims", "papers/stop_jostling/claims"} <= judged
-    assert "metrics/sampler_margins" in judged
+    assert "raretok/metrics/sampler_margins" in judged
 
 
 def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
@@ -157,11 +141,17 @@ def test_training_depends_on_its_own_parts_and_on_no_report(table, counted):
         return train.code(table, wildcards)
 
     threshold, softminus = files("threshold_m2"), files("softminus_m2")
-    assert {"methods/threshold", "methods/separated", "training/optimiser", "models/decoder"} <= threshold
-    assert threshold - softminus == {"methods/threshold"}
+    assert {
+        "raretok/methods/threshold",
+        "raretok/methods/separated",
+        "training/optimiser",
+        "models/decoder",
+    } <= threshold
+    assert threshold - softminus == {"raretok/methods/threshold"}
     assert not any(name.startswith(("reporting", "evaluation")) for name in threshold)
-    others = {"core/errors", "core/files", "data/catalogue", "experiments/run_table", "machine/device"}
-    assert not others & threshold
+    # What a job executes counts, however little it has to do with numbers; what reads the config does not.
+    assert {"core/files", "data/prepared_corpus", "machine/device", "training/train_command"} <= threshold
+    assert not {"data/catalogue", "experiments/run_table", "experiments/config_types"} & threshold
 
 
 def test_a_job_depends_on_no_other_kind_of_run(table, counted):
@@ -181,10 +171,10 @@ def test_a_job_depends_on_no_other_kind_of_run(table, counted):
 def test_modules_loaded_by_name_are_listed(kind, model):
     """A run's modules, imported like its command does, are those that its digest reads."""
     for modules in (
-        ["raretok.evaluation.evaluate_command", run_code.MEASURES[kind], model_module(model)],
-        ["raretok.training.loop", run_code.TASKS[kind], model_module(model)],
+        ["rarepapers.evaluation.evaluate_command", run_code.MEASURES[kind], model_module(model)],
+        ["rarepapers.training.train_command", run_code.TASKS[kind], model_module(model)],
     ):
-        read = loaded(", ".join(modules)) - IGNORED
+        read = loaded(", ".join(modules))
         # All tokenizers are imported for the types of their config; only that of a run's corpus is in its digest.
         assert paths(one for one in read if "data.tokenizers" not in one) <= set(sources_of(*modules))
 
@@ -259,5 +249,5 @@ def test_python_3_14_has_its_unparser_in_another_module():
         if hasattr(ast, "_Unparser")
         else "pass"
     )
-    command = [sys.executable, "-c", f"{moved}; import raretok.core.code_digest"]
-    subprocess.run(command, check=True, cwd=ROOT / "workflow")
+    command = [sys.executable, "-c", f"{moved}; import rarepapers.core.code_digest"]
+    subprocess.run(command, check=True)

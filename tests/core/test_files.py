@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_arrays, read_json, write_json
-from raretok.core.tensor_files import load_tensors, save_tensors
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_arrays, read_json, write_json
+from rarepapers.core.tensor_files import load_tensors, save_tensors
 
 
 def flip_a_bit(path, at):

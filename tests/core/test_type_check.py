@@ -8,8 +8,8 @@ from typing import Annotated, Literal, NotRequired, Required, TypedDict
 
 import pytest
 
-from raretok.core.config_files import read_yaml
-from raretok.core.type_check import PARTIAL, AboveZero, Limit, Name, Positive, check_of, keys
+from rarepapers.core.config_files import read_yaml
+from rarepapers.core.type_check import PARTIAL, AboveZero, Limit, Name, Positive, check_of, keys
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "docs"))

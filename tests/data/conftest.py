@@ -7,7 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from made_files import OTHER, TEXT, make_tar
 
-from raretok.data.download import http_transfer
+from rarepapers.data.download import http_transfer
 
 
 @dataclass

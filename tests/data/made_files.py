@@ -5,7 +5,7 @@ import io
 import tarfile
 import zipfile
 
-from raretok.data.catalogue import Member, Published, Wanted
+from rarepapers.data.catalogue import Member, Published, Wanted
 
 TEXT = b"Words, words, words.\n" * 100
 OTHER = b"The rest is silence.\n" * 100

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.data.catalogue import (
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import (
     corpora_of_kind,
     corpus_definition,
     corpus_params,

@@ -9,15 +9,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.parallel_text import PairFiles
-from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.synthetic.synthetic_pairs import write_pairs
-from raretok.data.text.encode_text import encode
-from raretok.evaluation.remeasure import remeasure
-from raretok.metrics.calibration import log_frequencies
-from raretok.models.building import build_model
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.data.pairs.parallel_text import PairFiles
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.synthetic.synthetic_pairs import write_pairs
+from rarepapers.data.text.encode_text import encode
+from rarepapers.evaluation.remeasure import remeasure
+from rarepapers.metrics.calibration import log_frequencies
+from rarepapers.models.building import build_model
 
 
 def remeasured(root: Path, **more) -> tuple[list, list[str], dict]:

@@ -4,8 +4,9 @@ import json
 
 import numpy as np
 import torch
-from tests import fake_gpu
 from tests.evaluation import test_evaluate_command, test_evaluate_language, test_evaluate_translation
+
+from tests import fake_gpu
 
 run = test_evaluate_command.run
 
@@ -15,7 +16,7 @@ def assert_same_numbers(evaluate, root, monkeypatch):
     written = root / "out" / "metrics.json"
     assert evaluate() == 0
     expected = json.loads(written.read_text())["metrics"]
-    monkeypatch.setattr("raretok.evaluation.evaluate_command.choose_device", lambda *_: fake_gpu.DEVICE)
+    monkeypatch.setattr("rarepapers.evaluation.evaluate_command.choose_device", lambda *_: fake_gpu.DEVICE)
     # Its tensors have no version counters, which torch needs for tensors held by Python.
     monkeypatch.setattr(torch._C, "_InferenceMode", lambda _: torch.no_grad())
     with fake_gpu.FakeGpu() as gpu:

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from raretok.evaluation.bias_record import bias_changes, divergence_at_start, nearest_to_unigram
-from raretok.metrics.calibration import log_frequencies
+from rarepapers.evaluation.bias_record import bias_changes, divergence_at_start, nearest_to_unigram
+from rarepapers.metrics.calibration import log_frequencies
 
 DIVERGENCE = {
     "divergence.steps": np.array([0, 1, 10, 100]),

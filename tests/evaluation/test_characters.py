@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.core.errors import UserError
-from raretok.evaluation import characters
-from raretok.evaluation.characters import evaluate_checkpoint, score, score_languages, scored_positions, text_metrics
+from rarepapers.core.errors import UserError
+from rarepapers.evaluation import characters
+from rarepapers.evaluation.characters import evaluate_checkpoint, score, score_languages, scored_positions, text_metrics
 from raretok.metrics.isotropy import EIGENVECTORS
 
 SYMBOLS = list("!AaBb")

@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.evaluation.comet import comet_rows
-from raretok.evaluation.decoding import Decoding
+from rarepapers.core.errors import UserError
+from rarepapers.evaluation.comet import comet_rows
+from rarepapers.evaluation.decoding import Decoding
 
 PROGRAM = f"""#!{sys.executable}
 import json, sys

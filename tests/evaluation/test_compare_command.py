@@ -5,12 +5,12 @@ import json
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.catalogue import PairFiles
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.evaluation import compare_command
-from raretok.metrics.translation_scores import Scoring
-from raretok.metrics.translation_tests import compare
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import PairFiles
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.evaluation import compare_command
+from rarepapers.metrics.translation_scores import Scoring
+from rarepapers.metrics.translation_tests import compare
 
 TOKENIZER = {"name": "bpe_joint", "merges": 20}
 REFERENCES = [

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.evaluation.test_compare_command import ONE, OTHER, prepare
 
-from raretok.core.files import read_json, write_json
-from raretok.evaluation import compare_recorded
-from raretok.experiments import config_options, run_table
+from rarepapers.core.files import read_json, write_json
+from rarepapers.evaluation import compare_recorded
+from rarepapers.experiments import config_options, run_table
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,12 +8,12 @@ import pytest
 from safetensors.torch import save_file
 from tests.evaluation.conftest import remeasured
 
-from raretok.__main__ import main
-from raretok.core.errors import EXIT_USER_ERROR
-from raretok.data.characters.prepare import prepare
-from raretok.data.prepared_corpus import load_manifest
-from raretok.metrics.gradient_ratios import average_of_ratio, ratio_of_average
-from raretok.models.building import build_model
+from rarepapers.__main__ import main
+from rarepapers.core.errors import EXIT_USER_ERROR
+from rarepapers.data.characters.prepare import prepare
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.metrics.gradient_ratios import average_of_ratio, ratio_of_average
+from rarepapers.models.building import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 8, "tied": True}
 SETTINGS = {"batch_size": 2, "drop_incomplete": True, "examples": 4, "neighbours": 3}
@@ -111,7 +111,7 @@ def test_kept_data_give_the_same_metrics(run, tied, monkeypatch):
     assert not changes
     assert not missing
     # Every metric of the text and the weights is remeasured, except those of whole distributions.
-    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
     changes, _, after = remeasured(run)
     left = {row["metric"] for row in after["metrics"] if row["split"].endswith("@best") and "sources" not in row}
     assert left == {"target_probability", "tail_mass", "isotropy_linalg_eig"}

@@ -9,15 +9,15 @@ import pytest
 from safetensors.numpy import save_file
 from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
 
-from raretok.__main__ import main
-from raretok.core.errors import EXIT_USER_ERROR
-from raretok.data.codec import codec_of
-from raretok.data.text.frequency_groups import bounds
-from raretok.evaluation import language, measurable
-from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.evaluation.text_scores import score
+from rarepapers.__main__ import main
+from rarepapers.core.errors import EXIT_USER_ERROR
+from rarepapers.data.codec import codec_of
+from rarepapers.evaluation import language, measurable
+from rarepapers.evaluation.remeasure import OF_CHANCE
+from rarepapers.evaluation.text_scores import score
+from rarepapers.models.building import load_model
+from raretok.frequency_groups import bounds
 from raretok.metrics.isotropy import EIGENVECTORS
-from raretok.models.building import load_model
 
 SETTINGS = {
     "groups": [
@@ -164,7 +164,7 @@ def test_kept_data_give_the_same_metrics(language_run, prepared, monkeypatch, co
         monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
         monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
     # One row in a hundred decides.
-    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
+    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
     evaluate(language_run, prepared)
     changes, missing, before = remeasured(language_run)
     assert not changes
@@ -182,7 +182,7 @@ def test_kept_data_give_the_same_metrics(language_run, prepared, monkeypatch, co
 
 def test_kept_tokens_and_words_are_remeasured(language_run, prepared, monkeypatch):
     evaluate(language_run, prepared)
-    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
+    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
     pairs = {"MEN": language_run / "pairs.tsv"}
     changes, missing, _ = remeasured(language_run, data=prepared.folder, files=pairs)
     assert not missing

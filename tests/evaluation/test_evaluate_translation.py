@@ -9,17 +9,17 @@ import sacrebleu
 from safetensors.numpy import save_file
 from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
 
-from raretok.__main__ import main
-from raretok.core.errors import EXIT_USER_ERROR
-from raretok.data.codec import codec_of
-from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.evaluation import translation_run as run_module
-from raretok.evaluation.pair_scores import score_pairs
-from raretok.evaluation.remeasure import OF_CHANCE
-from raretok.metrics.calibration import log_frequencies
+from rarepapers.__main__ import main
+from rarepapers.core.errors import EXIT_USER_ERROR
+from rarepapers.data.codec import codec_of
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.evaluation import translation_run as run_module
+from rarepapers.evaluation.pair_scores import score_pairs
+from rarepapers.evaluation.remeasure import OF_CHANCE
+from rarepapers.metrics.calibration import log_frequencies
+from rarepapers.models.beam_search import translate
+from rarepapers.models.building import load_model
 from raretok.metrics.isotropy import EIGENVECTORS
-from raretok.models.beam_search import translate
-from raretok.models.building import load_model
 
 SETTINGS = {
     "groups": [{"names": ["high", "mid", "low"], "shares": [0.2, 0.3, 0.5]}],
@@ -204,13 +204,13 @@ def test_arrays_are_those_of_the_documentation(translation_run, prepared_pairs, 
 
 def test_kept_data_give_the_same_metrics(translation_run, prepared_pairs, pair_links, monkeypatch):
     # One row in a hundred decides.
-    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
+    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
     evaluate(translation_run, prepared_pairs, links=pair_links)
     changes, missing, _ = remeasured(translation_run, data=prepared_pairs.folder)
     assert not changes
     assert not missing
-    monkeypatch.setattr("raretok.evaluation.remeasure._same", lambda *_: False)
-    monkeypatch.setattr("raretok.evaluation.remeasure.OF_CHANCE", ())
+    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
+    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", ())
     changes, _, _ = remeasured(translation_run, data=prepared_pairs.folder)
     again = {change.row["metric"] for change in changes}
     everything = {key[0] for key in measured(translation_run) if key[2].endswith("@best")}

@@ -5,8 +5,8 @@ import pytest
 import torch
 from tests.evaluation.conftest import Cumulative, NextToken
 
-from raretok.evaluation.generation import greedy, prefixes
-from raretok.models.building import build_model
+from rarepapers.evaluation.generation import greedy, prefixes
+from rarepapers.models.building import build_model
 
 
 def test_a_rigged_model_walks_its_cycle():

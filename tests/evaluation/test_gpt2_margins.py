@@ -7,10 +7,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from raretok.__main__ import main
-from raretok.core.errors import EXIT_USER_ERROR, UserError
-from raretok.evaluation.gpt2_margins import effective_margin, per_token_margins
-from raretok.models.gpt2 import FinalLayers, initialise
+from rarepapers.__main__ import main
+from rarepapers.core.errors import EXIT_USER_ERROR, UserError
+from rarepapers.evaluation.gpt2_margins import effective_margin, per_token_margins
+from rarepapers.models.gpt2 import FinalLayers, initialise
 
 OPTIONS = ["measure-gpt2", "--name", "Tiny", "--width", "8", "--vocabulary", "23", "--percentile-index", "3"]
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.evaluation.conftest import NextToken
 
-from raretok.data.text.frequency_groups import masses
-from raretok.evaluation.text_scores import score
+from rarepapers.evaluation.text_scores import score
+from raretok.frequency_groups import masses
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities, nonrare_perplexity
 
 GROUPS = Groups(("freq", "med", "rare"), (3, 8), 10)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from raretok.core.files import read_arrays
-from raretok.evaluation import language, measurable
-from raretok.evaluation.remeasure import OF_CHANCE, TOLERANCE
+from rarepapers.core.files import read_arrays
+from rarepapers.evaluation import language, measurable
+from rarepapers.evaluation.remeasure import OF_CHANCE, TOLERANCE
 from raretok.metrics import ranking
 from raretok.metrics.group_statistics import Groups, group_perplexities
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 from tests.evaluation.conftest import TRANSLATION_MODEL
 
-from raretok.core.special_types import END, START
-from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.evaluation import pair_scores, text_scores
-from raretok.evaluation.pair_scores import score_pairs
-from raretok.models.building import build_model
+from rarepapers.core.special_types import END, START
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.evaluation import pair_scores, text_scores
+from rarepapers.evaluation.pair_scores import score_pairs
+from rarepapers.models.building import build_model
 
 
 def reference(model, pairs, context):

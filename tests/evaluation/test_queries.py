@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.evaluation.queries import query_ids
+from rarepapers.core.errors import UserError
+from rarepapers.evaluation.queries import query_ids
 
 SYMBOLS = ("<s>", "<pad>", "</s>", "<unk>", " the", "home", " home", "page", "-", " rare", "x1", " odd", "<unused 0>")
 # All except the special types and the unused one.

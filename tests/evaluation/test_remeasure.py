@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.files import read_arrays
-from raretok.evaluation.metric_rows import Found
-from raretok.evaluation.remeasure import Remeasured, _same, changed_arrays, merge
-from raretok.metrics import projection
+from rarepapers.__main__ import main
+from rarepapers.core.files import read_arrays
+from rarepapers.evaluation.metric_rows import Found
+from rarepapers.evaluation.remeasure import Remeasured, _same, changed_arrays, merge
+from rarepapers.metrics import projection
 
 RECORDED = Path(__file__).parents[2] / "results" / "recorded" / "small"
 

@@ -8,7 +8,7 @@ from tests.evaluation import test_evaluate_translation as of_translation
 from tests.evaluation.second_route import compare, measure
 from tests.training.conftest import LANGUAGE_SETTINGS, TRANSLATION_SETTINGS, run_of
 
-from raretok.training.loop import Options, train
+from rarepapers.training.loop import Options, train
 
 # Forward passes, planes and AlignSim's products are float32 in the package and float64 here.
 NEAR = 1e-4
@@ -17,7 +17,7 @@ NEAR = 1e-4
 @pytest.fixture(autouse=True)
 def no_signals(monkeypatch):
     """Training in this process must not take over pytest's Ctrl-C."""
-    monkeypatch.setattr("raretok.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
+    monkeypatch.setattr("rarepapers.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
 
 
 def trained(root, corpus, settings, **changes):

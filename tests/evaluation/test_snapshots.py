@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from raretok.core.errors import UserError
-from raretok.evaluation.snapshots import PLANES, measure_snapshots
+from rarepapers.core.errors import UserError
+from rarepapers.evaluation.snapshots import PLANES, measure_snapshots
+from rarepapers.metrics.projection import plane
 from raretok.metrics.group_statistics import Groups
 from raretok.metrics.isotropy import isotropy
-from raretok.metrics.projection import plane
 
 GROUPS = Groups(("freq", "med", "rare"), (6, 15), 20)
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.data.characters.prepare import prepare
-from raretok.data.prepared_corpus import load_manifest
-from raretok.evaluation import character_run, language
-from raretok.evaluation.character_run import fitted_rows, mixed
-from raretok.evaluation.characters import score, score_languages
-from raretok.evaluation.temperature import HIGHEST, LOWEST, fit, temperature_rows
-from raretok.evaluation.text_scores import score as score_text
+from rarepapers.data.characters.prepare import prepare
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.evaluation import character_run, language
+from rarepapers.evaluation.character_run import fitted_rows, mixed
+from rarepapers.evaluation.characters import score, score_languages
+from rarepapers.evaluation.temperature import HIGHEST, LOWEST, fit, temperature_rows
+from rarepapers.evaluation.text_scores import score as score_text
+from rarepapers.models.building import build_model
 from raretok.metrics.group_statistics import Groups, distinct, group_perplexities
 from raretok.metrics.perplexity import TEMPERATURES
-from raretok.models.building import build_model
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
 SETTINGS = {"batch_size": 1, "drop_incomplete": True, "examples": 1, "neighbours": 1}

@@ -7,9 +7,9 @@ import pytest
 import torch
 from tests.evaluation.conftest import Cumulative, NextToken
 
-from raretok.evaluation import text_scores as module
-from raretok.evaluation.text_scores import score
-from raretok.models.building import build_model
+from rarepapers.evaluation import text_scores as module
+from rarepapers.evaluation.text_scores import score
+from rarepapers.models.building import build_model
 
 END = 2
 SIZES = [(1, 4, 0), (5, 4, 0), (8, 4, 0), (23, 4, 2), (23, 7, 5), (40, 8, 7), (6, 9, 1), (3, 9, 4), (30, 5, 3)]

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from raretok.evaluation.decoding import Decoding
-from raretok.evaluation.translation import translation_rows
-from raretok.metrics.translation_scores import Scoring, bleu, tokenised_bleu
+from rarepapers.evaluation.decoding import Decoding
+from rarepapers.evaluation.translation import translation_rows
+from rarepapers.metrics.translation_scores import Scoring, bleu, tokenised_bleu
 
 # What ids 0 and 1 say, as people read it and as Moses tokens; and the references.
 PLAIN = ["An old-fashioned house, a well.", "It is a well-known cat."]

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.experiments import run_table
-from raretok.experiments.grids import expand
-from raretok.rule_inputs import report
+from rarepapers.core.errors import UserError
+from rarepapers.experiments import run_table
+from rarepapers.experiments.grids import expand
+from rarepapers.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
@@ -154,8 +154,8 @@ def test_all_methods_of_a_task_have_the_same_data_model_steps_and_seeds(scale):
 
 
 def test_small_scale_takes_at_most_two_hours_of_one_gpu():
-    from raretok.planning import throughput
-    from raretok.planning.cost_estimate import costs_of
+    from rarepapers.planning import throughput
+    from rarepapers.planning.cost_estimate import costs_of
 
     machine = throughput.load(ROOT)["A100"]
     costs = costs_of(run_table.load(CONFIG | {"scale": "small", "papers": ["cross"]}, ROOT))

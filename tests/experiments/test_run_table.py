@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.core.config_files import merge
-from raretok.core.errors import UserError
-from raretok.experiments import run_table
-from raretok.machine import commands
+from rarepapers.core.config_files import merge
+from rarepapers.core.errors import UserError
+from rarepapers.experiments import run_table
+from rarepapers.machine import commands
 
 ROOT = Path(__file__).parents[2]
 PRINTED = ROOT / "config" / "papers" / "stop_jostling" / "numbers.csv"
@@ -188,7 +188,7 @@ def test_merge_merges_mappings_and_replaces_the_rest():
 
 
 def test_run_table_needs_no_torch():
-    code = "import sys; from raretok.experiments import run_table as runs; assert 'torch' not in sys.modules"
+    code = "import sys; from rarepapers.experiments import run_table as runs; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from raretok.core.errors import Interrupted, UserError
-from raretok.machine import commands
-from raretok.machine.slurm import failing_nodes
+from rarepapers.core.errors import Interrupted, UserError
+from rarepapers.machine import commands
+from rarepapers.machine.slurm import failing_nodes
 
 RULES = (Path(__file__).parents[2] / "workflow" / "rules").glob("*.smk")
 
@@ -71,5 +71,5 @@ def test_the_help_lists_commands_of_users_first(capsys):
     users, rules = capsys.readouterr().out.split("commands that the rules call:")
     assert "\n  work " in users
     assert "\n  train " in rules
-    called = set(re.findall(r"-m raretok ([a-z0-9-]+)", "".join(path.read_text() for path in RULES)))
+    called = set(re.findall(r"-m rarepapers ([a-z0-9-]+)", "".join(path.read_text() for path in RULES)))
     assert called == set(commands.FOR_RULES)

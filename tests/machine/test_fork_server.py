@@ -12,19 +12,19 @@ import time
 import psutil
 import pytest
 
-from raretok.machine import fork_server
+from rarepapers.machine import fork_server
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="servers are for Linux")
 
 # A server that imports nothing, with commands for these tests instead of raretok's.
 SERVER = """
 import sys, types
-from raretok.machine import fork_server as forkserver
+from rarepapers.machine import fork_server as forkserver
 forkserver.LIBRARIES = {"report": ("json",)}
-command = types.ModuleType("raretok.__main__")
+command = types.ModuleType("rarepapers.__main__")
 command.__file__ = "__main__.py"
 exec(sys.argv.pop(3), vars(command))
-sys.modules["raretok.__main__"] = command
+sys.modules["rarepapers.__main__"] = command
 sys.exit(forkserver.main())
 """
 JOB = """
@@ -49,7 +49,7 @@ def main(arguments):
 """
 ASK = """
 import sys
-from raretok.machine import fork_server as forkserver
+from rarepapers.machine import fork_server as forkserver
 status = forkserver.run_elsewhere(sys.argv[1:])
 sys.exit(99 if status is None else status)
 """
@@ -175,7 +175,7 @@ def test_few_jobs_need_no_server(monkeypatch):
 
 
 def test_commands_of_servers_are_those_of_rules():
-    from raretok.machine.commands import COMMANDS
+    from rarepapers.machine.commands import COMMANDS
 
     assert {command for own in fork_server.COMMANDS.values() for command in own} <= COMMANDS.keys()
     assert fork_server.COMMANDS.keys() == fork_server.LIBRARIES.keys()

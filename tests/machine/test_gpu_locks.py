@@ -6,9 +6,9 @@ import threading
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.machine import gpu_locks
-from raretok.machine.gpu_locks import take_places
+from rarepapers.core.errors import UserError
+from rarepapers.machine import gpu_locks
+from rarepapers.machine.gpu_locks import take_places
 
 FORKS = multiprocessing.get_context("fork")
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from raretok.machine import slurm
+from rarepapers.machine import slurm
 
 
 def test_a_training_stopped_near_its_time_limit_is_requeued(slurm_answers):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raretok.metrics.calibration import calibrate, log_frequencies, slope
+from rarepapers.metrics.calibration import calibrate, log_frequencies, slope
 
 
 def test_frequencies_are_smoothed_by_one():

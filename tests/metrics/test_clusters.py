@@ -6,7 +6,7 @@ import string
 import numpy as np
 import pytest
 
-from raretok.metrics.clusters import MASKS, figure_order, mask, mask_cosines
+from rarepapers.metrics.clusters import MASKS, figure_order, mask, mask_cosines
 
 SHAKESPEARE = sorted("\n !$&',-.3:;?" + string.ascii_letters)
 

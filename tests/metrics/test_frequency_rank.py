@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raretok.metrics.frequency_rank import query_cosines, rank_correlations
-from raretok.metrics.type_language import BOTH, SOURCE, TARGET, language_of, other_language_share
+from rarepapers.metrics.frequency_rank import query_cosines, rank_correlations
+from rarepapers.metrics.type_language import BOTH, SOURCE, TARGET, language_of, other_language_share
 
 
 def test_cosines_equal_a_double_loop():

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raretok.metrics.gradient_ratios import (
+from rarepapers.metrics.gradient_ratios import (
     average_of_ratio,
     average_of_ratio_dropped,
     mean_over_tokens,

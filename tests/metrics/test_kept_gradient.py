@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from raretok.metrics.kept_gradient import gradient_energies, inverse_gram
+from rarepapers.metrics.kept_gradient import gradient_energies, inverse_gram
 
 
 def test_energies_are_those_of_a_dense_projection():

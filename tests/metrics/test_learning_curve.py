@@ -2,8 +2,8 @@
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.metrics.learning_curve import area, read_curve
+from rarepapers.core.errors import UserError
+from rarepapers.metrics.learning_curve import area, read_curve
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.metrics.neighbours import cosines, nearest_to, related, related_share
+from rarepapers.metrics.neighbours import cosines, nearest_to, related, related_share
 
 RNG = np.random.default_rng(0)
 SYMBOLS = ["!", "A", "B", "a", "b", "c"]

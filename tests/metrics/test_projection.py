@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.metrics.projection import (
+from rarepapers.metrics.projection import (
     plane,
     relative_singular_values,
     relative_translation_distance,

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raretok.metrics.rank_correlation import ranks, spearman
+from rarepapers.metrics.rank_correlation import ranks, spearman
 
 
 def test_ties_share_the_mean_of_their_ranks():

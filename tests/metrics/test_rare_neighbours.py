@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.metrics import rare_neighbours
-from raretok.metrics.neighbours import nearest_to, occurring
-from raretok.metrics.rare_neighbours import rare_share
+from rarepapers.metrics import rare_neighbours
+from rarepapers.metrics.neighbours import nearest_to, occurring
+from rarepapers.metrics.rare_neighbours import rare_share
 
 
 @pytest.mark.parametrize("held", [1, 40, 10**9])

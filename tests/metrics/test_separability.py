@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from raretok.metrics.separability import separability
+from rarepapers.metrics.separability import separability
 
 RNG = np.random.default_rng(0)
 

@@ -8,9 +8,9 @@ from importlib.metadata import metadata
 import pytest
 from sacrebleu.metrics import BLEU
 
-from raretok.core.errors import UserError
-from raretok.data.pairs.preparation import split_compounds
-from raretok.metrics.translation_scores import Scoring, bleu, chrf, tokenised_bleu
+from rarepapers.core.errors import UserError
+from rarepapers.data.pairs.preparation import split_compounds
+from rarepapers.metrics.translation_scores import Scoring, bleu, chrf, tokenised_bleu
 
 ENGLISH = Scoring("en")
 

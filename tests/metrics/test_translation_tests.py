@@ -11,9 +11,9 @@ import pytest
 from sacrebleu.metrics import BLEU, CHRF
 from sacrebleu.significance import PairedTest
 
-from raretok.metrics import translation_tests
-from raretok.metrics.translation_scores import Scoring
-from raretok.metrics.translation_tests import SEED_VARIABLE, TESTS, compare
+from rarepapers.metrics import translation_tests
+from rarepapers.metrics.translation_scores import Scoring
+from rarepapers.metrics.translation_tests import SEED_VARIABLE, TESTS, compare
 
 ENGLISH = Scoring("en")
 

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from raretok.metrics.translation_scores import Scoring
-from raretok.metrics.word_f1 import bucket_labels, training_frequencies, word_f1
+from rarepapers.metrics.translation_scores import Scoring
+from rarepapers.metrics.word_f1 import bucket_labels, training_frequencies, word_f1
 
 ENGLISH = Scoring("en")
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from raretok.metrics.rank_correlation import spearman
-from raretok.metrics.word_similarity import word_similarity
+from rarepapers.metrics.rank_correlation import spearman
+from rarepapers.metrics.word_similarity import word_similarity
 
 
 def test_a_word_is_the_mean_of_its_pieces_and_unknown_ones_use_the_unk_row():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from raretok.metrics.zipfian_symmetry import CENTRALITY, ISOTROPY, zipfian_symmetry
+from rarepapers.metrics.zipfian_symmetry import CENTRALITY, ISOTROPY, zipfian_symmetry
 
 RNG = np.random.default_rng(0)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from raretok.models.beam_candidates import largest
-from raretok.models.beam_search import Beam, beam_search, length_limit, translate
-from raretok.models.building import build_model
+from rarepapers.models.beam_candidates import largest
+from rarepapers.models.beam_search import Beam, beam_search, length_limit, translate
+from rarepapers.models.building import build_model
 
 SIZES = {"name": "encoder_decoder", "encoder_layers": 1, "decoder_layers": 2, "heads": 2, "width": 16, "context": 40}
 SIZES |= {"tying": "three_way"}

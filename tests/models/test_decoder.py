@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch.nn.utils import parametrize
 
-from raretok.core.errors import UserError
-from raretok.models.building import build_model, load_model, plain_weights
-from raretok.models.layers import sinusoidal_table
-from raretok.training.checkpoint import save_tensors
+from rarepapers.core.errors import UserError
+from rarepapers.models.building import build_model, load_model, plain_weights
+from rarepapers.models.layers import sinusoidal_table
+from rarepapers.training.checkpoint import save_tensors
 
 SETTINGS = {"name": "decoder", "layers": 3, "heads": 2, "width": 12, "context": 9}
 

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from raretok.core.errors import UserError
-from raretok.experiments.joint_runs import reason_against
-from raretok.models.building import build_model
-from raretok.training.trainer import start_output_bias
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.joint_runs import reason_against
+from rarepapers.models.building import build_model
+from rarepapers.training.trainer import start_output_bias
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 16, "context": 8}
 COUNTS = torch.tensor([50, 30, 15, 5, 0]).numpy()

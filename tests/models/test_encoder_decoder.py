@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from raretok.core.errors import UserError
-from raretok.models.building import average_weights, build_model, load_model
-from raretok.models.layers import sinusoidal_table
-from raretok.training.checkpoint import save_tensors
+from rarepapers.core.errors import UserError
+from rarepapers.models.building import average_weights, build_model, load_model
+from rarepapers.models.layers import sinusoidal_table
+from rarepapers.training.checkpoint import save_tensors
 
 SIZES = {"name": "encoder_decoder", "encoder_layers": 2, "decoder_layers": 3, "heads": 2, "width": 12, "context": 9}
 SIZES |= {"tying": "three_way"}

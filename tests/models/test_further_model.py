@@ -15,7 +15,7 @@ OPTIONS = """
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raretok.core.type_check import Positive
+from rarepapers.core.type_check import Positive
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class RecurrentModel(nn.Module):
 USES = """
 import json, sys
 from pathlib import Path
-from raretok.core.config_files import read_yaml
-from raretok.core.errors import UserError
-from raretok.experiments.run_size import size_of
-from raretok.experiments.run_table import load
-from raretok.experiments.trained_runs import code_that_trains
+from rarepapers.core.config_files import read_yaml
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.run_size import size_of
+from rarepapers.experiments.run_table import load
+from rarepapers.experiments.trained_runs import code_that_trains
 
 try:
     run = load(read_yaml(Path("config/config.yaml")) | {"papers": ["fifth"]}).run("fifth_task", "plain", 1)
 except UserError as error:
     sys.exit(str(error))
 assert "torch" not in sys.modules
-from raretok.models.building import build_model
+from rarepapers.models.building import build_model
 
 made = build_model(run.settings["model"], 10)
 print(json.dumps([type(made.cells).__name__, len(code_that_trains(run)), size_of(run.settings).width]))
@@ -63,7 +63,7 @@ DECODER = "{name: decoder, layers: 1, heads: 1, width: 16, context: 16, tied: tr
 def project(tmp_path):
     for part in ("config", "workflow"):
         shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    models = tmp_path / "workflow/raretok/models"
+    models = tmp_path / "workflow/rarepapers/models"
     (models / "recurrent_model_config.py").write_text(OPTIONS)
     (models / "recurrent_model.py").write_text(MODEL)
     return tmp_path

@@ -4,8 +4,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from raretok.core.errors import UserError
-from raretok.models.gpt2 import initialise, load_final_layers
+from rarepapers.core.errors import UserError
+from rarepapers.models.gpt2 import initialise, load_final_layers
 
 
 def write(path, prefix="", vocabulary=11, width=4, leave_out=""):

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from raretok.models import layers
-from raretok.models.layers import attention, dropout
+from rarepapers.models import layers
+from rarepapers.models.layers import attention, dropout
 
 # Relative precision of bfloat16, whose numbers have 8 bits.
 BITS = 2**-8

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from raretok.__main__ import main
-from raretok.planning.claim_queue import BEGUN, lines_of, queue
-from raretok.reporting.claims.claim_runs import Price
-from raretok.reporting.claims.deciding import Decision
-from raretok.work.run_order import read_order
+from rarepapers.__main__ import main
+from rarepapers.planning.claim_queue import BEGUN, lines_of, queue
+from rarepapers.reporting.claims.claim_runs import Price
+from rarepapers.reporting.claims.deciding import Decision
+from rarepapers.work.run_order import read_order
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,7 +57,7 @@ def test_the_recorded_claims_have_a_queue(capsys, tmp_path):
     assert main([*arguments, "--json"]) == 0
     printed = capsys.readouterr().out
     entries = json.loads(printed)
-    # `raretok work --order` reads it unchanged
+    # `rarepapers work --order` reads it unchanged
     (tmp_path / "order.json").write_text(printed)
     names = [f"{entry['experiment']}/{entry['method']}/seed{entry['seed']}" for entry in entries]
     assert read_order(tmp_path / "order.json") == names

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from raretok.__main__ import main
-from raretok.core.config_files import read_yaml
-from raretok.core.files import read_json
-from raretok.experiments.run_size import size_of, snapshots_of, training_of, types_at_most
-from raretok.experiments.run_table import load
-from raretok.machine import processor
-from raretok.models.building import build_model
-from raretok.planning.cost_estimate import costs_of, data_bytes
-from raretok.rule_inputs.required_files import needed_files
+from rarepapers.__main__ import main
+from rarepapers.core.config_files import read_yaml
+from rarepapers.core.files import read_json
+from rarepapers.experiments.run_size import size_of, snapshots_of, training_of, types_at_most
+from rarepapers.experiments.run_table import load
+from rarepapers.machine import processor
+from rarepapers.models.building import build_model
+from rarepapers.planning.cost_estimate import costs_of, data_bytes
+from rarepapers.rule_inputs.required_files import needed_files
 
 ROOT = Path(__file__).parents[2]
 
@@ -93,7 +93,7 @@ def test_the_cost_table_of_the_documentation_is_up_to_date(capsys):
     printed = capsys.readouterr().out.strip()
     part = (ROOT / "docs/cluster.md").read_text(encoding="utf-8")
     (written,) = re.findall(r"<!-- plan:begin -->\n(.*?)\n<!-- plan:end -->", part, flags=re.DOTALL)
-    assert written == printed, "stale; insert: python -m raretok plan --scale paper " + " ".join(options)
+    assert written == printed, "stale; insert: python -m rarepapers plan --scale paper " + " ".join(options)
 
 
 def test_every_table_names_unmeasured_machines(capsys):

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.__main__ import main
-from raretok.experiments.run_table import load
-from raretok.experiments.trained_runs import code_that_trains
-from raretok.planning import preflight
+from rarepapers.__main__ import main
+from rarepapers.experiments.run_table import load
+from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.planning import preflight
 
 ROOT = Path(__file__).parents[2]
 RUN = "shakespeare/baseline/seed1"

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json, write_json
-from raretok.experiments.run_size import Size, Training
-from raretok.machine import processor
-from raretok.planning import throughput
-from raretok.planning.local_device import load_local
-from raretok.planning.throughput import CPU, find, load, rows_of
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json, write_json
+from rarepapers.experiments.run_size import Size, Training
+from rarepapers.machine import processor
+from rarepapers.planning import throughput
+from rarepapers.planning.local_device import load_local
+from rarepapers.planning.throughput import CPU, find, load, rows_of
 
 ROOT = Path(__file__).parents[2]
 SMALL = {"layers": 2, "width": 128, "types": 1000, "parameters": 2**20, "flops": 1e6}

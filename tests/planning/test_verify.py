@@ -1,4 +1,4 @@
-"""`raretok verify` on recorded results, with copies of recorded runs instead of trained ones."""
+"""`rarepapers verify` on recorded results, with copies of recorded runs instead of trained ones."""
 
 import json
 import os
@@ -13,9 +13,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from raretok.__main__ import main
-from raretok.machine import processor
-from raretok.planning import verify
+from rarepapers.__main__ import main
+from rarepapers.machine import processor
+from rarepapers.planning import verify
 
 ROOT = Path(__file__).parents[2]
 RECORDED = Path("results/recorded/small/runs")
@@ -210,7 +210,7 @@ def test_ctrl_c_waits_for_snakemake(tmp_path):
         "def stop(*_):\n    time.sleep(1); pathlib.Path('unlocked').touch(); sys.exit(1)\n"
         "signal.signal(signal.SIGINT, stop)\npathlib.Path('ready').touch()\ntime.sleep(60)\n"
     )
-    program = "from pathlib import Path; from raretok.planning.verify import make_runs; "
+    program = "from pathlib import Path; from rarepapers.planning.verify import make_runs; "
     program += f"make_runs(['slow'], Path({str(tmp_path)!r}))"
     process = subprocess.Popen(
         [sys.executable, "-c", program, tmp_path],

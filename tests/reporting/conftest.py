@@ -8,8 +8,8 @@ import fake_translation
 import pytest
 from fake_results import PUBLISHED, definition_of, write_results
 
-from raretok.__main__ import main
-from raretok.reporting.figures import style
+from rarepapers.__main__ import main
+from rarepapers.reporting.figures import style
 
 
 @pytest.fixture(scope="session", autouse=True)

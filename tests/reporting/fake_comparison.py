@@ -11,10 +11,10 @@ import numpy as np
 import yaml
 from fake_results import ROOT, write_run
 
-from raretok.experiments.run_table import RunTable, load
-from raretok.reporting.collect import read_item
-from raretok.reporting.definition import Definition, definition_of
-from raretok.rule_inputs import report
+from rarepapers.experiments.run_table import RunTable, load
+from rarepapers.reporting.collect import read_item
+from rarepapers.reporting.definition import Definition, definition_of
+from rarepapers.rule_inputs import report
 
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
 GROUPS = {

@@ -10,8 +10,8 @@ import fake_translation
 import numpy as np
 from fake_results import PUBLISHED, raw_definition, write_run
 
-from raretok.reporting.definition import Definition, Method, parse_definition
-from raretok.reporting.results import printed_numbers
+from rarepapers.reporting.definition import Definition, Method, parse_definition
+from rarepapers.reporting.results import printed_numbers
 
 PAPERS = ("agg", "agps")
 TRANSLATION = "translation"  # in the names of experiments of models that translate

@@ -10,7 +10,7 @@ import fake_language
 import numpy as np
 from fake_results import PUBLISHED, make_report
 
-from raretok.__main__ import main
+from rarepapers.__main__ import main
 
 HOSTILE = (
     "</td><script>window.hostile=1</script><img src=https://example.org/x onerror=window.hostile=1> & \"' \\ {{ 7*7 }}"

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from raretok.__main__ import main
-from raretok.metrics.clusters import mask_cosines
-from raretok.metrics.neighbours import nearest_to
-from raretok.metrics.projection import relative_translation_distance
-from raretok.reporting.cost import costs
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import printed_numbers
+from rarepapers.__main__ import main
+from rarepapers.metrics.clusters import mask_cosines
+from rarepapers.metrics.neighbours import nearest_to
+from rarepapers.metrics.projection import relative_translation_distance
+from rarepapers.reporting.cost import costs
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import printed_numbers
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "config" / "papers"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from raretok.reporting.definition import Definition, parse_definition
-from raretok.reporting.results import COLUMNS, Results, index_results
+from rarepapers.reporting.definition import Definition, parse_definition
+from rarepapers.reporting.results import COLUMNS, Results, index_results
 
 NUMBERS = ["item", "row", "column", "group", "value", "direction", "note", "reference"]
 CLAIMS = [

@@ -10,10 +10,10 @@ import fake_results
 import numpy as np
 from fake_results import PUBLISHED, raw_definition
 
-from raretok.__main__ import main
-from raretok.reporting.claims.claims_command import judge_paper
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import Results, read_results
+from rarepapers.__main__ import main
+from rarepapers.reporting.claims.claims_command import judge_paper
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import Results, read_results
 
 PAPER = "natural_bias"
 TYPES, BOUNDS = 1200, (360, 960)
@@ -89,7 +89,7 @@ def write_run(folder: Path, paper: str, experiment: str, name: str, seed: int, m
 
 
 def metrics_of(name: str, arrays: dict, generator: np.random.Generator):
-    """Rows of metrics.json, by the names of raretok/evaluation/translation.py."""
+    """Rows of metrics.json, by the names of rarepapers/evaluation/translation.py."""
     level = BLEU.get(name, OTHER_BLEU) + 0.01 * generator.normal()
     for split, value in (("test@best", level), *((f"domain.{domain}@best", level / 3) for domain in DOMAINS)):
         # A start from another text improves out-of-domain scores.
@@ -126,7 +126,7 @@ def _row(metric: str, group: str, split: str, value: float) -> dict:
 
 
 def arrays_of(name: str, generator: np.random.Generator) -> dict[str, np.ndarray]:
-    """The arrays of one run, by the names of raretok/evaluation/translation_run.py."""
+    """The arrays of one run, by the names of rarepapers/evaluation/translation_run.py."""
     gated = name not in ("transformer", "translator", "cosreg_translation")
     counts = (2e5 / np.arange(1, TYPES + 1)).astype(np.int64)
     # Every second type belongs to the source side only.

@@ -5,8 +5,8 @@ import json
 import pandas as pd
 from tests.workflow.conftest import ROOT
 
-from raretok.__main__ import main
-from raretok.reporting.cost import COLUMNS, by_device, costs, trained
+from rarepapers.__main__ import main
+from rarepapers.reporting.cost import COLUMNS, by_device, costs, trained
 
 RECORDED = sorted((ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"))
 

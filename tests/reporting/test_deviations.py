@@ -7,10 +7,10 @@ import pytest
 import yaml
 from fake_results import PUBLISHED, ROOT
 
-from raretok.core.errors import UserError
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.deviations import deviations_of_item, items_of, of_claim, of_paper, read_deviations
-from raretok.reporting.results import read_published
+from rarepapers.core.errors import UserError
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.deviations import deviations_of_item, items_of, of_claim, of_paper, read_deviations
+from rarepapers.reporting.results import read_published
 
 LIST = ROOT / "docs" / "deviations.md"
 PAPERS = {

@@ -8,22 +8,22 @@ import pytest
 from fake_results import PUBLISHED, ROOT
 from matplotlib.text import Text
 
-from raretok.__main__ import main
-from raretok.core.files import read_arrays
-from raretok.reporting import results as results_module
-from raretok.reporting.claims.agreement import agreements
-from raretok.reporting.claims.claims_command import judge_paper
-from raretok.reporting.claims.improvement import improvements
-from raretok.reporting.definition import Definition, read_definition
-from raretok.reporting.figures.figure_command import draw
-from raretok.reporting.figures.style import house_style
-from raretok.reporting.page.page_card import card
-from raretok.reporting.page.page_claims import in_words
-from raretok.reporting.page.page_forest import drawn_row
-from raretok.reporting.page.page_statistics import agreement_rows, improvement_rows
-from raretok.reporting.results import KEY, Results, index_results, read_published, read_results
-from raretok.reporting.tables.table_command import cells_of, sentences_of, tidy
-from raretok.reporting.tables.table_text import latex, markdown
+from rarepapers.__main__ import main
+from rarepapers.core.files import read_arrays
+from rarepapers.reporting import results as results_module
+from rarepapers.reporting.claims.agreement import agreements
+from rarepapers.reporting.claims.claims_command import judge_paper
+from rarepapers.reporting.claims.improvement import improvements
+from rarepapers.reporting.definition import Definition, read_definition
+from rarepapers.reporting.figures.figure_command import draw
+from rarepapers.reporting.figures.style import house_style
+from rarepapers.reporting.page.page_card import card
+from rarepapers.reporting.page.page_claims import in_words
+from rarepapers.reporting.page.page_forest import drawn_row
+from rarepapers.reporting.page.page_statistics import agreement_rows, improvement_rows
+from rarepapers.reporting.results import KEY, Results, index_results, read_published, read_results
+from rarepapers.reporting.tables.table_command import cells_of, sentences_of, tidy
+from rarepapers.reporting.tables.table_text import latex, markdown
 
 RECORDED = ROOT / "results" / "recorded" / "small"
 PAPERS = ("agg", "agps", "cross", "natural_bias", "stop_jostling")

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from raretok.reporting.page.page_forest import FAR, HALF, MIDDLE, drawn_row
+from rarepapers.reporting.page.page_forest import FAR, HALF, MIDDLE, drawn_row
 
 
 def claim(unit="x", null="1", direction=">", margin="", quantity="a"):

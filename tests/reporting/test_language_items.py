@@ -11,20 +11,20 @@ import pytest
 from fake_language import PAPERS, QUERY, arrays_of, definition_of
 from fake_results import PUBLISHED, cell, check_markup, make_report, read_csv
 
-from raretok.__main__ import main
-from raretok.papers.agg.claims import ALPHAS, f4_fluctuates, f5_rare_joint
-from raretok.reporting.claims.claims_command import judge_paper
-from raretok.reporting.claims.evidence import Evidence
-from raretok.reporting.claims.figure_claims import rare_first, rises, separations
-from raretok.reporting.claims.table_claims import has_seeds
-from raretok.reporting.claims.truths import Truth, Undefined
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import draw as draw_figure
-from raretok.reporting.figures.style import house_style
-from raretok.reporting.record import kept_arrays, record
-from raretok.reporting.results import index_results, read_results
-from raretok.reporting.tables.hyperparameter_table import equals_printed, number_of, value_of
-from raretok.reporting.tables.table_text import shortened
+from rarepapers.__main__ import main
+from rarepapers.papers.agg.claims import ALPHAS, f4_fluctuates, f5_rare_joint
+from rarepapers.reporting.claims.claims_command import judge_paper
+from rarepapers.reporting.claims.evidence import Evidence
+from rarepapers.reporting.claims.figure_claims import rare_first, rises, separations
+from rarepapers.reporting.claims.table_claims import has_seeds
+from rarepapers.reporting.claims.truths import Truth, Undefined
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.figures.figure_command import draw as draw_figure
+from rarepapers.reporting.figures.style import house_style
+from rarepapers.reporting.record import kept_arrays, record
+from rarepapers.reporting.results import index_results, read_results
+from rarepapers.reporting.tables.hyperparameter_table import equals_printed, number_of, value_of
+from rarepapers.reporting.tables.table_text import shortened
 
 DEFINITIONS = {paper: definition_of(paper) for paper in PAPERS}
 TABLES = [(paper, item) for paper in PAPERS for item in DEFINITIONS[paper]["tables"]]

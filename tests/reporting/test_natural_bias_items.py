@@ -12,19 +12,19 @@ import yaml
 from fake_results import ROOT, make_report, read_csv
 from fake_translation import collected, verdicts_of
 
-from raretok.__main__ import main
-from raretok.papers.natural_bias.along_training import _look
-from raretok.papers.natural_bias.bias_starts import IWSLT14
-from raretok.papers.natural_bias.claims import STAYS
-from raretok.papers.natural_bias.data_set_panels import LOOKS
-from raretok.reporting import translation_metrics
-from raretok.reporting.collect import read_item
-from raretok.reporting.corpus_names import corpus_title, unigram_text
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures import style
-from raretok.reporting.figures.figure_command import draw as draw_figure
-from raretok.reporting.figures.style import house_style
-from raretok.reporting.results import read_results
+from rarepapers.__main__ import main
+from rarepapers.papers.natural_bias.along_training import _look
+from rarepapers.papers.natural_bias.bias_starts import IWSLT14
+from rarepapers.papers.natural_bias.claims import STAYS
+from rarepapers.papers.natural_bias.data_set_panels import LOOKS
+from rarepapers.reporting import translation_metrics
+from rarepapers.reporting.collect import read_item
+from rarepapers.reporting.corpus_names import corpus_title, unigram_text
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.figures import style
+from rarepapers.reporting.figures.figure_command import draw as draw_figure
+from rarepapers.reporting.figures.style import house_style
+from rarepapers.reporting.results import read_results
 
 ZERO_LINE = "not regularised (zero bias), same seeds"
 FIGURES = [f"figure{k}" for k in range(1, 17)]

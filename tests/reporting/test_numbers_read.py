@@ -3,13 +3,13 @@
 import pytest
 from fake_table import definition_of, results_of, write_published
 
-from raretok.core.errors import UserError
-from raretok.core.files import write_json
-from raretok.reporting.collect import collect
-from raretok.reporting.csv_rows import write_table
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import printed_numbers, read_published, read_results
-from raretok.reporting.tables.cells import metric_cells
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import write_json
+from rarepapers.reporting.collect import collect
+from rarepapers.reporting.csv_rows import write_table
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import printed_numbers, read_published, read_results
+from rarepapers.reporting.tables.cells import metric_cells
 
 
 @pytest.fixture

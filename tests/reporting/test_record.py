@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.core.files import read_json, write_json
-from raretok.reporting.record import record
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json, write_json
+from rarepapers.reporting.record import record
 
 
 def test_runs_are_recorded_with_those_of_other_machines(scale, tmp_path):

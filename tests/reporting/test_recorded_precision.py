@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from fake_results import PUBLISHED
 
-from raretok.__main__ import main
-from raretok.core.files import read_json, write_json
-from raretok.reporting.definition import definition_of
-from raretok.reporting.record import provenance
-from raretok.reporting.recorded_precision import NOT_RECORDED, mixed_precision, precision_of, processor_of
+from rarepapers.__main__ import main
+from rarepapers.core.files import read_json, write_json
+from rarepapers.reporting.definition import definition_of
+from rarepapers.reporting.record import provenance
+from rarepapers.reporting.recorded_precision import NOT_RECORDED, mixed_precision, precision_of, processor_of
 
 ROOT = Path(__file__).parents[2]
 

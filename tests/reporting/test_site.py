@@ -2,8 +2,8 @@
 
 import re
 
-from raretok.__main__ import main
-from raretok.reporting.site import rendered
+from rarepapers.__main__ import main
+from rarepapers.reporting.site import rendered
 
 
 def test_every_link_leads_to_a_file(tmp_path):

@@ -1,7 +1,7 @@
 """Table layout: groups as columns, arrows, names, rows without numbers."""
 
-from raretok.reporting.table_layout import MOST_COLUMNS, layout, readable
-from raretok.reporting.tables.cells import Cell
+from rarepapers.reporting.table_layout import MOST_COLUMNS, layout, readable
+from rarepapers.reporting.tables.cells import Cell
 
 GROUPS = ("freq", "med", "rare")
 

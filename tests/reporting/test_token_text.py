@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from raretok.reporting.csv_rows import read_table, write_table
-from raretok.reporting.figures.smaller_svg import smaller_svg
-from raretok.reporting.figures.style import figure_text, house_style, save, sheet, symbol_ticks
-from raretok.reporting.page.page_command import templates
-from raretok.reporting.page.pictures import as_data
-from raretok.reporting.tables.cells import Cell
-from raretok.reporting.tables.table_text import markdown_grid
-from raretok.reporting.token_text import REPLACEMENT, latex, markdown, one_line, visible_text
+from rarepapers.reporting.csv_rows import read_table, write_table
+from rarepapers.reporting.figures.smaller_svg import smaller_svg
+from rarepapers.reporting.figures.style import figure_text, house_style, save, sheet, symbol_ticks
+from rarepapers.reporting.page.page_command import templates
+from rarepapers.reporting.page.pictures import as_data
+from rarepapers.reporting.tables.cells import Cell
+from rarepapers.reporting.tables.table_text import markdown_grid
+from rarepapers.reporting.token_text import REPLACEMENT, latex, markdown, one_line, visible_text
 
 HARD = [
     "&apos;s",

@@ -12,17 +12,17 @@ import pytest
 from fake_language import TRANSLATION
 from fake_results import PUBLISHED, cell, read_csv
 
-from raretok.__main__ import main
+from rarepapers.__main__ import main
+from rarepapers.reporting import translation_metrics
+from rarepapers.reporting.claims.claims_command import judge_paper
+from rarepapers.reporting.claims.quantities import comparisons, of_this_scale
+from rarepapers.reporting.collect import read_item
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.figures.figure_command import draw as draw_figure
+from rarepapers.reporting.figures.style import house_style
+from rarepapers.reporting.results import Results, printed_numbers, read_results
+from rarepapers.reporting.tables.hyperparameter_table import equals_printed, value_of
 from raretok.methods.freeze import rows_to_freeze
-from raretok.reporting import translation_metrics
-from raretok.reporting.claims.claims_command import judge_paper
-from raretok.reporting.claims.quantities import comparisons, of_this_scale
-from raretok.reporting.collect import read_item
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures.figure_command import draw as draw_figure
-from raretok.reporting.figures.style import house_style
-from raretok.reporting.results import Results, printed_numbers, read_results
-from raretok.reporting.tables.hyperparameter_table import equals_printed, value_of
 
 BIG = {"agg": "translation_big", "agps": "agps_translation_big"}
 
@@ -469,7 +469,7 @@ def test_a_correlation_of_a_fifth_is_not_close_to_none(translation):
     found = judged(translation, replace(translation.results, values=values), {"agps": translation.definitions["agps"]})
     assert found["agps.f5_7.bias"]["alone"] == "fails here"
     # Its runs are known, so that it can be trained again.
-    assert found["agps.f5_7.bias"]["command"] == "python -m raretok verify agps.f5_7.bias --scale small"
+    assert found["agps.f5_7.bias"]["command"] == "python -m rarepapers verify agps.f5_7.bias --scale small"
 
 
 def test_expressions_of_settings_of_both_kinds_of_model():

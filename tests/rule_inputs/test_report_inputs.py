@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.experiments.run_table import load
-from raretok.reporting.page.page_words import PICTURE, pages_of
-from raretok.rule_inputs import report
+from rarepapers.experiments.run_table import load
+from rarepapers.reporting.page.page_words import PICTURE, pages_of
+from rarepapers.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))

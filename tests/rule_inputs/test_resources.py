@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.experiments.run_table import load
-from raretok.rule_inputs import resources
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs import resources
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))

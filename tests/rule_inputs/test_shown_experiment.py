@@ -8,10 +8,10 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.experiments.run_table import load as load_table
-from raretok.reporting.definition import definition_of
-from raretok.rule_inputs import report
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.run_table import load as load_table
+from rarepapers.reporting.definition import definition_of
+from rarepapers.rule_inputs import report
 
 ROOT = Path(__file__).parents[2]
 PAPER = "stop_jostling"

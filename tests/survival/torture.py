@@ -26,7 +26,7 @@ from pathlib import Path
 from tests.training.child import FORKS, write_to
 from tests.training.conftest import SETTINGS, run_of
 
-from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from rarepapers.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 
 # Exit status that a shell reports for a process stopped by Ctrl-C.
 STOPPED_BY_CTRL_C = 128 + signal.SIGINT
@@ -74,7 +74,7 @@ def random_attack(generator: random.Random, stage: str, seconds: float) -> Attac
 def work(arguments: list[str], log: str, attack: Attack | None, started) -> None:
     """`raretok` with these arguments, under attack; the target of a forked process, which sets the event `started`."""
     write_to(log)
-    from raretok.__main__ import main
+    from rarepapers.__main__ import main
 
     if attack:
         prepare(attack)
@@ -117,7 +117,7 @@ class Ground:
 
     def prepare(self) -> None:
         """Prepare the text."""
-        from raretok.data.characters.prepare import prepare
+        from rarepapers.data.characters.prepare import prepare
 
         generator = random.Random(0)
         text = "".join(generator.choices("abcdefghijklmnopqrst", weights=range(1, 21), k=4000))

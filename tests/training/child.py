@@ -7,14 +7,19 @@ import sys
 import time
 from pathlib import Path
 
-from raretok.core.files import CHECKPOINT
+from rarepapers.core.files import CHECKPOINT
 
 # A fork of this server starts in milliseconds; a new process imports torch for a second or two. The server itself
 # computes nothing, so that no thread is lost in a fork.
 FORKS = multiprocessing.get_context("forkserver")
 # torch._dynamo is what DistributedDataParallel imports, in half the time of all the rest.
 FORKS.set_forkserver_preload(
-    ["raretok.training.loop", "raretok.training.train_command", "raretok.data.characters.prepare", "torch._dynamo"]
+    [
+        "rarepapers.training.loop",
+        "rarepapers.training.train_command",
+        "rarepapers.data.characters.prepare",
+        "torch._dynamo",
+    ]
 )
 
 
@@ -28,7 +33,7 @@ def write_to(log):
 def run(arguments, log, hang):
     """Run `raretok` with these arguments, with its output in the file `log`; `Training` explains `hang`."""
     write_to(log)
-    from raretok.__main__ import main
+    from rarepapers.__main__ import main
 
     if hang:
         _hang_at(*hang)
@@ -37,7 +42,7 @@ def run(arguments, log, hang):
 
 def _hang_at(name, number, marker):
     """Let write `number` of files with `name` in their path hang after writing its data, before its rename."""
-    import raretok.core.files as files
+    import rarepapers.core.files as files
 
     real, writes = files._sync, []
 
@@ -56,7 +61,7 @@ class Training:
     """A training in its own process.
 
     hang: (part of a path, number of the write of such a path that hangs, file that appears then). code: a program
-    to run in place of `python -m raretok`, with its first arguments; such a process is not forked. further: more
+    to run in place of `python -m rarepapers`, with its first arguments; such a process is not forked. further: more
     arguments. command, places: another command that trains, and where it puts things.
     """
 

@@ -6,12 +6,12 @@ import functools
 import numpy as np
 import pytest
 
-from raretok.core.config_files import canonical_json
-from raretok.data.characters.prepare import prepare
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.parallel_text import PairFiles
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.text.encode_text import encode
+from rarepapers.core.config_files import canonical_json
+from rarepapers.data.characters.prepare import prepare
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.data.pairs.parallel_text import PairFiles
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.text.encode_text import encode
 
 SETTINGS = {
     "corpus": {"low_resource_probability": 0.2},
@@ -211,7 +211,7 @@ def make_translation_run():
 @pytest.fixture
 def no_signals(monkeypatch):
     """Training in this process must not take over pytest's Ctrl-C."""
-    monkeypatch.setattr("raretok.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
+    monkeypatch.setattr("rarepapers.training.loop.StopFlag", lambda: type("Never", (), {"signal": None})())
 
 
 @pytest.fixture

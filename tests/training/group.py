@@ -10,12 +10,12 @@ import torch
 from tests.training.child import FORKS, run
 from torch import distributed as torch_distributed
 
-from raretok.machine import processes
-from raretok.training import distributed
-from raretok.training.random_states import own_seed
-from raretok.training.tasks import CharacterTask, LanguageTask
-from raretok.training.trainer import Trainer
-from raretok.training.translation_task import TranslationTask
+from rarepapers.machine import processes
+from rarepapers.training import distributed
+from rarepapers.training.random_states import own_seed
+from rarepapers.training.tasks import CharacterTask, LanguageTask
+from rarepapers.training.trainer import Trainer
+from rarepapers.training.translation_task import TranslationTask
 
 KINDS = {"characters": CharacterTask, "language": LanguageTask, "translation": TranslationTask}
 
@@ -67,7 +67,7 @@ def command(arguments, log, own_disk=None):
     if int(os.environ["RANK"]):
         if own_disk:
             arguments[arguments.index("--state") + 1] = own_disk
-        import raretok.core.files as files
+        import rarepapers.core.files as files
 
         def refuse(path):
             raise AssertionError(f"a process that is not the first writes {path}")
@@ -109,12 +109,12 @@ def step_all(cases, folder):
 
 @contextlib.contextmanager
 def launched(folder, manifest, run, processes=2):
-    """`python -m raretok train --processes N` as a user starts it: the process, and its log."""
+    """`python -m rarepapers train --processes N` as a user starts it: the process, and its log."""
     arguments = ["train", "--run", run, "--manifest", manifest, "--output", folder / "output"]
     arguments += ["--state", folder / "state", "--device", "cpu", "--checkpoint-steps", 20, "--processes", processes]
     log = folder / "log.txt"
     with log.open("w") as file:
-        command = [sys.executable, "-m", "raretok", *map(str, arguments)]
+        command = [sys.executable, "-m", "rarepapers", *map(str, arguments)]
         process = subprocess.Popen(command, stdout=file, stderr=file)
     try:
         yield process, log

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from tests import fake_gpu
 from tests.training.test_every_method import FIRST, TASKS, tiny
 
-from raretok.training.trainer import Trainer
+from rarepapers.training.trainer import Trainer
+from tests import fake_gpu
 
 *OTHERS, TRANSLATION = TASKS
 STEPS = 2

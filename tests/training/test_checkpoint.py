@@ -4,10 +4,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from raretok.core.errors import UserError
-from raretok.core.files import CHECKPOINT
-from raretok.core.tensor_files import save_tensors
-from raretok.training.checkpoint import (
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import CHECKPOINT
+from rarepapers.core.tensor_files import save_tensors
+from rarepapers.training.checkpoint import (
     drop_weights,
     gather_snapshots,
     load_checkpoint,

@@ -17,13 +17,13 @@ from tests.training.conftest import LANGUAGE_SETTINGS, SETTINGS, TRANSLATION_SET
 from tests.training.group import Group, command, is_alive, launched, step_all, stepped, workers
 from tests.training.test_survival import assert_same_results
 
-from raretok.core.config_files import canonical_json
-from raretok.core.errors import UserError
-from raretok.core.files import CHECKPOINT, read_json
-from raretok.machine import processes
-from raretok.machine.process_launcher import first_failure, launch
-from raretok.training import distributed
-from raretok.training.random_states import own_seed
+from rarepapers.core.config_files import canonical_json
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import CHECKPOINT, read_json
+from rarepapers.machine import processes
+from rarepapers.machine.process_launcher import first_failure, launch
+from rarepapers.training import distributed
+from rarepapers.training.random_states import own_seed
 
 STEPS = 20
 OF_KIND = {"characters": SETTINGS, "language": LANGUAGE_SETTINGS, "translation": TRANSLATION_SETTINGS}
@@ -166,7 +166,7 @@ def test_each_process_has_its_own_random_numbers(monkeypatch):
 
 
 class Command:
-    """`raretok train` in several processes, forked, in one folder."""
+    """`rarepapers train` in several processes, forked, in one folder."""
 
     def __init__(self, folder, manifest, run, size, checkpoint_steps=20, own_disk=None):
         self.output, self.state, self.log = folder / "output", folder / "state", folder / "log.txt"

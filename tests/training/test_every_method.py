@@ -8,10 +8,10 @@ import pytest
 import torch
 import yaml
 
-from raretok.experiments import run_table
-from raretok.training.tasks import CharacterTask, LanguageTask
-from raretok.training.trainer import Trainer
-from raretok.training.translation_task import TranslationTask
+from rarepapers.experiments import run_table
+from rarepapers.training.tasks import CharacterTask, LanguageTask
+from rarepapers.training.trainer import Trainer
+from rarepapers.training.translation_task import TranslationTask
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from raretok.core.files import write_json
-from raretok.training.finished_files import FILES, RECORD, keep, restore
+from rarepapers.core.files import write_json
+from rarepapers.training.finished_files import FILES, RECORD, keep, restore
 
 IDENTITY = {"run": "hash", "data": "data", "sources": "sources"}
 

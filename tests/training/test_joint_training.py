@@ -14,15 +14,15 @@ from tests.training.child import Training as Child
 from tests.training.conftest import SETTINGS
 from tests.workflow.conftest import ROOT
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.experiments.joint_runs import JointRuns, group_runs, read_joint_runs
-from raretok.experiments.run_table import Run
-from raretok.models.stacked_output import StackedOutput
-from raretok.training.joint_loop import JointFolders, train_together
-from raretok.training.joint_trainer import JointTrainer
-from raretok.training.loop import Options, train
-from raretok.training.training_run import Training
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.experiments.joint_runs import JointRuns, group_runs, read_joint_runs
+from rarepapers.experiments.run_table import Run
+from rarepapers.models.stacked_output import StackedOutput
+from rarepapers.training.joint_loop import JointFolders, train_together
+from rarepapers.training.joint_trainer import JointTrainer
+from rarepapers.training.loop import Options, train
+from rarepapers.training.training_run import Training
 
 PAPER = yaml.safe_load((ROOT / "config" / "papers" / "stop_jostling" / "paper.yaml").read_text())
 PARTS = ("loss", "gate", "penalty", "perturbation", "embedding_update", "training_temperature", "observe")
@@ -74,7 +74,7 @@ def run_of(name, method, seed=3, steps=40, **changes):
 @pytest.fixture(autouse=True)
 def no_stop(monkeypatch):
     for module in ("joint_loop", "loop"):
-        monkeypatch.setattr(f"raretok.training.{module}.StopFlag", lambda: SimpleNamespace(signal=None))
+        monkeypatch.setattr(f"rarepapers.training.{module}.StopFlag", lambda: SimpleNamespace(signal=None))
 
 
 def alone(run, corpus, folder, steps=None):
@@ -292,7 +292,7 @@ def test_a_run_that_lost_its_best_weights_is_left_out_of_a_continued_stack(tmp_p
 
 
 class StackChild(Child):
-    """`raretok train-together` as its own process."""
+    """`rarepapers train-together` as its own process."""
 
     def __init__(self, folder, stack, manifest):
         folder.mkdir(exist_ok=True)
@@ -313,7 +313,7 @@ def test_stacks_are_read_from_json_and_from_lines(tmp_path):
     stack = stack_of()
     assert read_joint_runs(stack.json()) == stack
     assert read_joint_runs(lines(tmp_path, stack)) == stack
-    with pytest.raises(UserError, match="is not lines of `raretok runs --json`"):
+    with pytest.raises(UserError, match="is not lines of `rarepapers runs --json`"):
         read_joint_runs(lines(tmp_path, stack, drop=("hash",)))
     with pytest.raises(UserError, match="is not lines of"):
         read_joint_runs("[1]")

@@ -8,13 +8,13 @@ import torch
 from safetensors.numpy import load_file
 from torch.nn import functional as F
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.models.building import load_model
-from raretok.training import tasks
-from raretok.training.loop import Options, train
-from raretok.training.tasks import LanguageTask
-from raretok.training.trainer import Trainer
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.models.building import load_model
+from rarepapers.training import tasks
+from rarepapers.training.loop import Options, train
+from rarepapers.training.tasks import LanguageTask
+from rarepapers.training.trainer import Trainer
 
 
 def trained(folder, corpus, run, **options):

@@ -8,12 +8,12 @@ import pytest
 import torch
 from safetensors.numpy import load_file
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.machine.device import choose_device
-from raretok.training.loop import Options, train
-from raretok.training.tasks import CharacterTask
-from raretok.training.trainer import Trainer
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.machine.device import choose_device
+from rarepapers.training.loop import Options, train
+from rarepapers.training.tasks import CharacterTask
+from rarepapers.training.trainer import Trainer
 
 
 def trained(folder, corpus, run, **options):

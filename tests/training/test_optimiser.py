@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from raretok.methods import build_method, coupled_adam, mu_centering, normed_rows, separated
-from raretok.models.building import build_model
-from raretok.training.optimiser import Optimiser, RowAdamW
+from rarepapers.experiments.methods import build_method
+from rarepapers.models.building import build_model
+from rarepapers.training.optimiser import Optimiser, RowAdamW
+from raretok.methods import coupled_adam, mu_centering, normed_rows, separated
 
 MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 6}
 ADAMW = {"name": "adamw", "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1}

@@ -4,14 +4,14 @@ import pytest
 import torch
 from tests.training.test_every_method import FIRST, TABLE, tiny
 
-from raretok.core.files import read_json
-from raretok.data.prepared_corpus import load_manifest
-from raretok.machine import device
-from raretok.machine.processor import processor_name
-from raretok.training import trainer
-from raretok.training.loop import Options, train
-from raretok.training.trainer import Trainer, usable_precision
-from raretok.training.training_run import Training
+from rarepapers.core.files import read_json
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.machine import device
+from rarepapers.machine.processor import processor_name
+from rarepapers.training import trainer
+from rarepapers.training.loop import Options, train
+from rarepapers.training.trainer import Trainer, usable_precision
+from rarepapers.training.training_run import Training
 
 # Largest relative distance of a loss, and of all gradients together, from their float32 values. Losses that
 # weight rare targets most depend on a few positions of a batch, over which rounding errors do not cancel.

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
-from raretok.core.config_files import canonical_json, read_yaml
-from raretok.core.errors import UserError
-from raretok.core.files import read_json, write_json
-from raretok.experiments.run_code import training_key
-from raretok.experiments.run_table import load
-from raretok.experiments.trained_runs import same_training
-from raretok.training.loop import Options, train
-from raretok.training.train_command import main
+from rarepapers.core.config_files import canonical_json, read_yaml
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json, write_json
+from rarepapers.experiments.run_code import training_key
+from rarepapers.experiments.run_table import load
+from rarepapers.experiments.trained_runs import same_training
+from rarepapers.training.loop import Options, train
+from rarepapers.training.train_command import main
 
 
 @pytest.fixture(scope="module")

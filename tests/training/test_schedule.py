@@ -2,8 +2,8 @@
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.training.schedule import Cosine, InverseSqrt, build_schedule
+from rarepapers.core.errors import UserError
+from rarepapers.training.schedule import Cosine, InverseSqrt, build_schedule
 
 
 def test_cosine_schedule():

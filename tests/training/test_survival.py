@@ -14,19 +14,19 @@ from tests.training.child import Training
 from tests.training.conftest import SETTINGS
 
 import raretok
-from raretok.core.config_files import canonical_json
-from raretok.core.files import CHECKPOINT, read_json
-from raretok.data.prepared_corpus import load_manifest
-from raretok.machine.commands import main
-from raretok.training.holder import HOLDER
-from raretok.training.loop import Options, train
-from raretok.training.refusal import WORKFLOW
+from rarepapers.core.config_files import canonical_json
+from rarepapers.core.files import CHECKPOINT, read_json
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.machine.commands import main
+from rarepapers.training.holder import HOLDER
+from rarepapers.training.loop import Options, train
+from rarepapers.training.refusal import WORKFLOW
 
-# Like `python -m raretok`, with another copy of the package.
+# Like `python -m rarepapers`, with another copy of the package.
 OTHER_PACKAGE = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from raretok.__main__ import main
+from rarepapers.__main__ import main
 sys.exit(main(sys.argv[2:]))
 """
 

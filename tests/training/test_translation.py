@@ -9,22 +9,22 @@ from benchmarks.decode import run_case
 from safetensors.torch import load_file
 from torch.nn import functional as F
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.core.special_types import PAD
-from raretok.data.pairs.prepared_pairs import load_pairs
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.core.special_types import PAD
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.metrics.translation_scores import Scoring
+from rarepapers.models.building import load_model
+from rarepapers.training import translation_task as translation_module
+from rarepapers.training.checkpoint import load_weights
+from rarepapers.training.distribution_probes import chosen_steps, divergences
+from rarepapers.training.loop import Options, train
+from rarepapers.training.progress import Progress
+from rarepapers.training.tasks import negative_log_likelihood
+from rarepapers.training.trainer import Trainer
+from rarepapers.training.training_run import selection_criterion
+from rarepapers.training.translation_task import TranslationTask, evenly_spaced, lengths, scored
 from raretok.methods.unigram import log_unigram
-from raretok.metrics.translation_scores import Scoring
-from raretok.models.building import load_model
-from raretok.training import translation_task as translation_module
-from raretok.training.checkpoint import load_weights
-from raretok.training.distribution_probes import chosen_steps, divergences
-from raretok.training.loop import Options, train
-from raretok.training.progress import Progress
-from raretok.training.tasks import negative_log_likelihood
-from raretok.training.trainer import Trainer
-from raretok.training.training_run import selection_criterion
-from raretok.training.translation_task import TranslationTask, evenly_spaced, lengths, scored
 
 
 def trained(folder, corpus, run, **options):
@@ -323,7 +323,7 @@ def test_the_final_model_is_the_mean_of_the_last_validated_ones(
     tmp_path, translation, make_translation_run, no_signals, monkeypatch
 ):
     """Compared with trainings that stop at those validations."""
-    monkeypatch.setattr("raretok.training.checkpoint.drop_state", lambda state: None)
+    monkeypatch.setattr("rarepapers.training.checkpoint.drop_state", lambda state: None)
     run = make_translation_run(method=PLAIN)
     output = trained(tmp_path, translation, run)
     kept = [load_weights(tmp_path / "state", "validated", step) for step in (30, 45, 60)]

@@ -8,11 +8,11 @@ from tests.training.child import Training
 from tests.training.conftest import TRANSLATION_SETTINGS, run_of
 from tests.training.test_survival import assert_same_results
 
-from raretok.core.config_files import canonical_json
-from raretok.core.files import read_json
-from raretok.data.prepared_corpus import load_manifest
-from raretok.training.checkpoint import weights_path
-from raretok.training.loop import Options, train
+from rarepapers.core.config_files import canonical_json
+from rarepapers.core.files import read_json
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.training.checkpoint import weights_path
+from rarepapers.training.loop import Options, train
 
 
 def end_of(run, folder, manifest):

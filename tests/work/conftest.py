@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.work.work_command import table_of
+from rarepapers.work.work_command import table_of
 
 ROOT = Path(__file__).parents[2]
 METHODS = ("baseline", "threshold_m2", "cosreg")
@@ -30,7 +30,7 @@ def project(tmp_path):
 
 @pytest.fixture
 def table_with(project):
-    """The run table of `raretok work` with these choices, by default at scale tiny."""
+    """The run table of `rarepapers work` with these choices, by default at scale tiny."""
 
     def table_with(**choices):
         chosen = {"root": project, "config": [], "scale": "tiny", "seeds": 1, "papers": ["stop_jostling"]}

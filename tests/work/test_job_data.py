@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json, write_json
-from raretok.data.prepared_corpus import load_manifest
-from raretok.work.job_data import provide_for_evaluation, provide_for_training
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json, write_json
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.work.job_data import provide_for_evaluation, provide_for_training
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.errors import EXIT_INTERRUPTED, Interrupted
-from raretok.core.files import write_json
-from raretok.experiments.trained_runs import code_that_trains
-from raretok.machine import commands
-from raretok.training.finished_files import FILES, RECORD
-from raretok.work import job_data, work_command
-from raretok.work.jobs import PRELOADED, TRAIN, Jobs, _do
+from rarepapers.core.errors import EXIT_INTERRUPTED, Interrupted
+from rarepapers.core.files import write_json
+from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.machine import commands
+from rarepapers.training.finished_files import FILES, RECORD
+from rarepapers.work import job_data, work_command
+from rarepapers.work.jobs import PRELOADED, TRAIN, Jobs, _do
 
 ROOT = Path(__file__).parents[2]
 WATCH = """
@@ -37,7 +37,7 @@ def test_a_job_has_the_command_of_its_rule(table_with, rule):
     run, jobs = table.run("shakespeare", "baseline", 1), Jobs(table, 3, evaluates=True)
     words = jobs.training(run) if rule == "train" else jobs.evaluation(run)
     text = (ROOT / "workflow" / "rules" / f"{rule}.smk").read_text()
-    shell = re.search(rf"python -m raretok {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]
+    shell = re.search(rf"python -m rarepapers {rule} \\\n(.*?)\"\"\"", text, flags=re.DOTALL)[1]
     chosen = re.search(r"machine=machine.options\((.*?)\)", text)[1]
     options = {f"--{key.replace('_', '-')}" for key in re.findall(r'"(\w+)"', chosen)}
     # Here one process trains a run.
@@ -50,7 +50,7 @@ def test_only_a_training_by_this_code_whose_weights_are_there_is_copied(table_wi
     """Weights are deleted after measuring with `keep_weights: false`."""
     table = table_with()
     run, other = (table.run("shakespeare", method, 1) for method in ("baseline", "threshold_m2"))
-    monkeypatch.setattr("raretok.work.run_status.same_training", lambda *_: other)
+    monkeypatch.setattr("rarepapers.work.run_status.same_training", lambda *_: other)
     name = f"{table.folder(other)}/{RECORD}"
     folder = table.root / table.folder(other)
     folder.mkdir(parents=True)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.work.run_order import named_seeds, order_runs, read_order
+from rarepapers.core.errors import UserError
+from rarepapers.work.run_order import named_seeds, order_runs, read_order
 
 
 @pytest.fixture

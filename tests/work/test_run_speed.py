@@ -5,12 +5,12 @@ from collections import namedtuple
 import pytest
 import torch
 
-from raretok.core.files import write_json
-from raretok.experiments.trained_runs import code_that_trains
-from raretok.rule_inputs import train
-from raretok.training.finished_files import FILES, KEPT, RECORD
-from raretok.work.run_speed import Speed
-from raretok.work.run_status import trained_share
+from rarepapers.core.files import write_json
+from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.rule_inputs import train
+from rarepapers.training.finished_files import FILES, KEPT, RECORD
+from rarepapers.work.run_speed import Speed
+from rarepapers.work.run_status import trained_share
 
 
 def test_measured_times_correct_the_plan(table_with):
@@ -45,7 +45,7 @@ def test_a_run_whose_files_are_copied_has_no_training_left(table_with, monkeypat
         (folder / name).touch()
     trained = other if source == "another run" else run
     write_json(folder / RECORD, {"hash": trained.hash, "sources": code_that_trains(trained)})
-    monkeypatch.setattr("raretok.work.run_status.same_training", lambda *_: other)
+    monkeypatch.setattr("rarepapers.work.run_status.same_training", lambda *_: other)
     assert trained_share(table, run) == 1
 
 

@@ -1,4 +1,4 @@
-"""`raretok status`: running, failed and interrupted trainings, from their states and logs."""
+"""`rarepapers status`: running, failed and interrupted trainings, from their states and logs."""
 
 import json
 import os
@@ -8,14 +8,14 @@ import pytest
 import torch
 from tests.work.conftest import METHODS
 
-from raretok.__main__ import main
-from raretok.core.files import write_json, write_text
-from raretok.experiments.trained_runs import code_that_trains
-from raretok.rule_inputs import train
-from raretok.training.checkpoint import save_checkpoint
-from raretok.training.finished_files import FILES, RECORD
-from raretok.training.holder import HOLDER, only_one
-from raretok.work.run_status import done_already, must_train, trained_share
+from rarepapers.__main__ import main
+from rarepapers.core.files import write_json, write_text
+from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.rule_inputs import train
+from rarepapers.training.checkpoint import save_checkpoint
+from rarepapers.training.finished_files import FILES, RECORD
+from rarepapers.training.holder import HOLDER, only_one
+from rarepapers.work.run_status import done_already, must_train, trained_share
 
 LOG = "12:00:01 step 30/1200  loss 2.5  900 tokens/s  7.5 min left\n"
 
@@ -65,7 +65,7 @@ def test_a_state_of_other_code_is_no_progress(states, table_with):
 
 
 def test_a_training_on_other_data_does_not_count(project, table_with, capsys, monkeypatch):
-    monkeypatch.setattr("raretok.work.run_status.other_evaluation", lambda *_: "")
+    monkeypatch.setattr("rarepapers.work.run_status.other_evaluation", lambda *_: "")
     table = table_with()
     run = table.run("shakespeare", "baseline", 1)
     folder, manifest = project / table.folder(run), project / train.manifest(table, run)

@@ -1,4 +1,4 @@
-"""`raretok work`: two workers, a kill, a worker's crash, a machine with few packages, and `accept` on the results."""
+"""`work`: two workers, a kill, a worker's crash, a machine with few packages, and `accept` on the results."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from raretok.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
+from rarepapers.core.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR
 
 pytestmark = pytest.mark.slow
 WEIGHTS = ("model.safetensors", "last.safetensors", "snapshots.safetensors")
@@ -20,22 +20,22 @@ RUNS = [f"shakespeare/{method}/seed1" for method in ("baseline", "threshold_m2",
 
 
 def start(project, *arguments, flags=(), site=""):
-    """`raretok work` at scale tiny on a CPU; the state is saved every second."""
-    command = [sys.executable, *flags, "-m", "raretok", "work", "--scale", "tiny", "--papers", "stop_jostling"]
+    """`work` at scale tiny on a CPU; the state is saved every second."""
+    command = [sys.executable, *flags, "-m", "rarepapers", "work", "--scale", "tiny", "--papers", "stop_jostling"]
     command += ["--config", "device=cpu", "checkpoint_seconds=1", "--root", str(project), *arguments]
     environment = os.environ | {"PYTHONPATH": f"{project / 'workflow'}{os.pathsep}{site}", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
 
 
 def accepted(project, command="accept"):
-    """The output of `raretok accept`."""
-    command = [sys.executable, "-m", "raretok", command, "--scale", "tiny", "--papers", "stop_jostling"]
+    """The output of `rarepapers accept`."""
+    command = [sys.executable, "-m", "rarepapers", command, "--scale", "tiny", "--papers", "stop_jostling"]
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
     return subprocess.run([*command, "--root", str(project)], env=environment, capture_output=True, text=True).stdout
 
 
 def status(project):
-    """The output of `raretok status`."""
+    """The output of `rarepapers status`."""
     return accepted(project, "status")
 
 

@@ -9,16 +9,16 @@ import time
 import pytest
 import torch
 
-from raretok.core.errors import EXIT_INTERRUPTED
-from raretok.core.files import write_json
-from raretok.experiments.joint_runs import JointRuns
-from raretok.experiments.trained_runs import code_that_trains
-from raretok.rule_inputs import train
-from raretok.training.checkpoint import save_checkpoint
-from raretok.training.finished_files import FILES, RECORD, WEIGHTS
-from raretok.work import run_status, worker_pool
-from raretok.work.run_status import log_of, log_together
-from raretok.work.worker_pool import WorkerPool
+from rarepapers.core.errors import EXIT_INTERRUPTED
+from rarepapers.core.files import write_json
+from rarepapers.experiments.joint_runs import JointRuns
+from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.rule_inputs import train
+from rarepapers.training.checkpoint import save_checkpoint
+from rarepapers.training.finished_files import FILES, RECORD, WEIGHTS
+from rarepapers.work import run_status, worker_pool
+from rarepapers.work.run_status import log_of, log_together
+from rarepapers.work.worker_pool import WorkerPool
 
 FORK = multiprocessing.get_context("fork")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("Snakefile", "config", "envs", "workflow", "docs")
+PARTS = ("Snakefile", "config", "envs", "library", "workflow", "docs")
 
 
 @pytest.hookimpl(tryfirst=True)

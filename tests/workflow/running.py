@@ -34,7 +34,7 @@ def slow_down(project, steps):
 
 
 def training_jobs(process):
-    """Processes of `raretok train` below a process."""
+    """Processes of `rarepapers train` below a process."""
     children = psutil.Process(process.pid).children(recursive=True)
     found = []
     for child in children:

@@ -10,9 +10,9 @@ from tests.workflow.conftest import PARTS
 from tests.workflow.running import snakemake
 from tests.workflow.test_dag import TABLE8, planned
 
-from raretok.core.files import read_json, write_json
-from raretok.experiments.run_table import load
-from raretok.rule_inputs.accept import accept
+from rarepapers.core.files import read_json, write_json
+from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs.accept import accept
 
 RUN = "shakespeare/dut_m1/seed1"
 

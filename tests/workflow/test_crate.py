@@ -19,7 +19,7 @@ exit {status}
 
 def crate(folder, config="", arguments=(), missing=0, status=0):
     """Run `envs/crate.sh` in a folder."""
-    for name in ("envs/crate.sh", "envs/read_config.sh", "config/config.yaml", "workflow/raretok/__main__.py"):
+    for name in ("envs/crate.sh", "envs/read_config.sh", "config/config.yaml", "workflow/rarepapers/__main__.py"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
     python = folder / ".venv/bin/python"
@@ -54,7 +54,7 @@ def test_it_writes_a_crate_of_the_scale(tmp_path, config, scale):
 def test_a_file_for_the_jobs_command_is_packed_and_removed(tmp_path, status):
     done = crate(tmp_path, status=status)
     assert done.returncode == status
-    assert (tmp_path / "packed").read_text() == (ROOT / "workflow/raretok/__main__.py").read_text()
+    assert (tmp_path / "packed").read_text() == (ROOT / "workflow/rarepapers/__main__.py").read_text()
     assert not (tmp_path / "raretok").is_symlink()
 
 

@@ -9,7 +9,7 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.experiments.run_table import load
+from rarepapers.experiments.run_table import load
 
 # Number of trainings with one seed at scale smoke, by the run table.
 CHOICES = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "smoke", "seeds": 1}
@@ -206,7 +206,7 @@ def reworded(path, old, new):
 
 def test_comments_and_code_of_other_jobs_rerun_nothing(finished, tmp_path):
     changed = shutil.copytree(finished, tmp_path / "changed")
-    package = changed / "workflow/raretok"
+    package = changed / "workflow/rarepapers"
     for path in package.rglob("*.py"):
         text = path.read_text()
         path.write_text(
@@ -234,7 +234,7 @@ def test_another_way_to_align_aligns_again(project):
     assert snakemake(project, "--cores", "1", links, *profile).returncode == 0
     reworded(project / "workflow/rules/align.smk", "raretok align ", "raretok  align ")
     assert planned(snakemake(project, "-n", links, *profile).stdout) == {}
-    command = project / "workflow/raretok/data/alignment/align_command.py"
+    command = project / "workflow/rarepapers/data/alignment/align_command.py"
     reworded(command, 'SYMMETRISATION = "grow-diag-final-and"', 'SYMMETRISATION = "intersect"')
     assert planned(snakemake(project, "-n", links, *profile).stdout) == {"align": 1, "total": 1}
 
@@ -250,7 +250,7 @@ def test_another_way_to_align_aligns_again(project):
 )
 def test_an_operator_reruns_what_it_computes(finished, tmp_path, file, old, new, again):
     changed = shutil.copytree(finished, tmp_path / "changed")
-    reworded(changed / "workflow/raretok" / file, old, new)
+    reworded(changed / "workflow/rarepapers" / file, old, new)
     found = reasons(changed)
     assert {rule: number for rule, number in found.items() if rule in RERUN} == again
 

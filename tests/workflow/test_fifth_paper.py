@@ -42,8 +42,8 @@ fifth.t1.lower,experiment,Dropping helps,table1 | Dropped | PPL | LR against Pla
 """
 FIGURES = '''"""Figures of the fifth paper."""
 
-from raretok.reporting.figures.shown import first_run
-from raretok.reporting.figures.style import sheet
+from rarepapers.reporting.figures.shown import first_run
+from rarepapers.reporting.figures.style import sheet
 
 
 def figure1(definition, item, results):
@@ -67,7 +67,7 @@ def test_a_paper_may_not_have_the_name_of_a_rule(project):
 
 @pytest.mark.timeout(600)
 def test_a_fifth_paper_needs_two_folders_and_one_line(project):
-    said, shown = project / "config/papers/fifth", project / "workflow/raretok/papers/fifth"
+    said, shown = project / "config/papers/fifth", project / "workflow/rarepapers/papers/fifth"
     for folder, files in (
         (said, {"paper.yaml": PAPER, "numbers.csv": NUMBERS, "claims.csv": CLAIMS}),
         (shown, {"__init__.py": '"""The fifth paper."""\n', "figures.py": FIGURES}),

@@ -12,14 +12,14 @@ import yaml
 from snakemake.cli import parse_args
 from tests.workflow.running import snakemake
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json, write_json
-from raretok.experiments import run_table
-from raretok.metrics.translation_tests import digest
-from raretok.reporting.collect import read_item
-from raretok.reporting.definition import definition_of
-from raretok.rule_inputs import report
-from raretok.rule_inputs.workflow_start import left_out
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json, write_json
+from rarepapers.experiments import run_table
+from rarepapers.metrics.translation_tests import digest
+from rarepapers.reporting.collect import read_item
+from rarepapers.reporting.definition import definition_of
+from rarepapers.rule_inputs import report
+from rarepapers.rule_inputs.workflow_start import left_out
 
 ROOT = Path(__file__).parents[2]
 RECORDED = ROOT / "results" / "recorded" / "small" / "runs"

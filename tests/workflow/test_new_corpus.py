@@ -10,8 +10,8 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.core.config_files import merge
-from raretok.core.files import read_json
+from rarepapers.core.config_files import merge
+from rarepapers.core.files import read_json
 
 LINES = {"train.txt": 1200, "valid.txt": 300, "test.txt": 300}
 METRICS = "results/smoke/runs/language_model/agg/seed1/metrics.json"

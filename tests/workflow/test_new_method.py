@@ -11,7 +11,15 @@ import pytest
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-TESTS = ("tests/methods/test_losses.py", "tests/training/test_every_method.py", "tests/experiments/test_grids.py")
+TESTS = (
+    "library/tests/methods/test_losses.py",
+    "tests/training/test_every_method.py",
+    "tests/experiments/test_grids.py",
+)
+
+
+def packages(root):
+    return os.pathsep.join([str(root / "workflow"), str(root / "library")])
 
 
 def insert(path, after, text):
@@ -28,15 +36,15 @@ def extended(project):
     blocks = re.findall(r"```(?:python|yaml)\n(.*?)```", page, flags=re.DOTALL)
     module, entry, test = blocks
     (name,) = re.findall(r"This is\n`(\w+)\.py`", page)
-    (project / f"workflow/raretok/methods/{name}.py").write_text(module, encoding="utf-8")
+    (project / f"library/raretok/methods/{name}.py").write_text(module, encoding="utf-8")
     paper = project / "config/papers/cross/paper.yaml"
     insert(paper, "\nmethods:\n", entry)
     insert(paper, "methods: &methods [", f"{name}, ")
     shutil.copytree(ROOT / "tests", project / "tests", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "results/recorded/small", project / "results/recorded/small")
     shutil.copy(ROOT / "pyproject.toml", project)
-    insert(project / "tests/methods/test_losses.py", "LOSSES = {\n", test)
-    insert(project / "tests/methods/test_losses.py", "from raretok.methods import (\n", f"    {name},\n")
+    insert(project / "library/tests/methods/test_losses.py", "LOSSES = {\n", test)
+    insert(project / "library/tests/methods/test_losses.py", "from raretok.methods import (\n", f"    {name},\n")
     return project, name
 
 
@@ -45,7 +53,7 @@ def extended(project):
 def test_its_fast_tests_pass(extended):
     project, name = extended
     concerned = f"{name} or finite or none_is_left_out or every_candidate or same_data"
-    environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
+    environment = os.environ | {"PYTHONPATH": packages(project)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", concerned, *TESTS]
     result = subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-5000:]
@@ -53,8 +61,8 @@ def test_its_fast_tests_pass(extended):
 
 def run_lines(root):
     """Hash and folder of every run that a copy of the project plans."""
-    command = [sys.executable, "-m", "raretok", "runs", "--root", str(root), "--scale", "small", "--papers", "cross"]
-    environment = os.environ | {"PYTHONPATH": str(root / "workflow")}
+    command = [sys.executable, "-m", "rarepapers", "runs", "--root", str(root), "--scale", "small", "--papers", "cross"]
+    environment = os.environ | {"PYTHONPATH": packages(root)}
     return set(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.splitlines())
 
 

@@ -15,8 +15,8 @@ import yaml
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.core.config_files import merge, read_yaml
-from raretok.experiments.run_table import load
+from rarepapers.core.config_files import merge, read_yaml
+from rarepapers.experiments.run_table import load
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 

@@ -8,9 +8,9 @@ from benchmarks.dry_run import dry_run
 from benchmarks.jobs import measure
 from tests.workflow.conftest import PARTS, ROOT
 
-from raretok.core.config_files import read_yaml
-from raretok.experiments.run_table import load
-from raretok.rule_inputs.required_files import needed_files
+from rarepapers.core.config_files import read_yaml
+from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs.required_files import needed_files
 
 pytestmark = pytest.mark.slow
 

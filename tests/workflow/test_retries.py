@@ -3,7 +3,7 @@
 import psutil
 from tests.workflow.running import has_state, slow_down, snakemake, training_jobs, wait_for
 
-from raretok.core.files import read_json
+from rarepapers.core.files import read_json
 
 RUN = "results/smoke/runs/shakespeare/baseline/seed1"
 

@@ -6,8 +6,8 @@ import psutil
 import pytest
 from tests.workflow.running import has_state, slow_down, snakemake, training_jobs, wait_for
 
-from raretok.core.files import read_json
-from raretok.training.train_command import read_run
+from rarepapers.core.files import read_json
+from rarepapers.training.train_command import read_run
 
 RUNS = [f"results/smoke/runs/shakespeare/{method}/seed1" for method in ("baseline", "dut_m1", "cwt")]
 # All but training.json, metrics.json and the times in history.csv, which depend on the time taken.
@@ -30,7 +30,7 @@ def working(project):
     """The servers of a project and their forks."""
     found = []
     for one in psutil.process_iter(["cmdline", "cwd"]):
-        if "raretok.machine.fork_server" in (one.info["cmdline"] or ()) and one.info["cwd"] == str(project):
+        if "rarepapers.machine.fork_server" in (one.info["cmdline"] or ()) and one.info["cwd"] == str(project):
             found.append(one)
     return found
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.workflow.running import snakemake
 
-from raretok.core.files import read_json
+from rarepapers.core.files import read_json
 
 RUN = "results/smoke/runs/shakespeare/baseline/seed1"
 

@@ -30,7 +30,7 @@ from tests.workflow.conftest import PARTS, ROOT
 from tests.workflow.running import has_state, slow_down, snakemake, wait_for
 from tests.workflow.test_dag import MODELS
 
-from raretok.core.files import read_json
+from rarepapers.core.files import read_json
 
 pytestmark = [pytest.mark.slurm, pytest.mark.timeout(1200)]
 
@@ -271,7 +271,7 @@ def test_a_job_out_of_memory_gets_more(ready):
     needs("OverMemoryKill")
     slow_down(ready, 4000)
     # The estimate is too low: the job with Snakemake's processes takes more than that, but not three times as much.
-    hardware = ready / "workflow/raretok/rule_inputs/resources.py"
+    hardware = ready / "workflow/rarepapers/rule_inputs/resources.py"
     text = hardware.read_text()
     assert "BASE_MEGABYTES = 2500" in text
     hardware.write_text(text.replace("BASE_MEGABYTES = 2500", "BASE_MEGABYTES = 350"))

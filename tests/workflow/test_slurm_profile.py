@@ -9,10 +9,10 @@ import yte
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.data.catalogue import SYNTHETIC_FILES
-from raretok.experiments.run_table import load
-from raretok.rule_inputs import resources as machine
-from raretok.rule_inputs.train import joint_runs
+from rarepapers.data.catalogue import SYNTHETIC_FILES
+from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs import resources as machine
+from rarepapers.rule_inputs.train import joint_runs
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
 # An output of every tested rule

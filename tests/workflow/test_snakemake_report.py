@@ -10,7 +10,7 @@ import pytest
 from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
-from raretok.core.config_files import read_yaml
+from rarepapers.core.config_files import read_yaml
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 

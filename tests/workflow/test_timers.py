@@ -8,14 +8,14 @@ from types import SimpleNamespace
 import psutil
 from tests.workflow.running import snakemake
 
-from raretok.rule_inputs.scheduler_timers import keep_one_timer
+from rarepapers.rule_inputs.scheduler_timers import keep_one_timer
 
 JOBS = 40
 # The reproduction of docs/snakemake_timers.md, with and without what this project does about it.
 SNAKEFILE = """
 import sys
 sys.path.insert(0, {package!r})
-from raretok.rule_inputs.scheduler_timers import keep_one_timer
+from rarepapers.rule_inputs.scheduler_timers import keep_one_timer
 
 rule all:
     input: expand("out/{{n}}.txt", n=range({jobs}))

@@ -6,7 +6,7 @@ import pytest
 from tests.workflow.running import snakemake
 from tests.workflow.test_dag import MODELS, TABLE8, edit, planned
 
-from raretok.core.files import read_json
+from rarepapers.core.files import read_json
 
 RUNS = "results/smoke/runs/shakespeare"
 TOGETHER = "together=16"
@@ -119,7 +119,7 @@ def test_only_a_changed_method_is_trained(finished, tmp_path):
 @pytest.mark.slow
 def test_changed_code_trains_the_stack_again(finished, tmp_path):
     folder = shutil.copytree(finished, tmp_path / "edited")
-    loss = folder / "workflow/raretok/methods/threshold.py"
+    loss = folder / "library/raretok/methods/threshold.py"
     loss.write_text(loss.read_text() + "\nUNUSED = 1\n")
     found = jobs(folder, TABLE8, "--config", TOGETHER)
     assert (found["train"], found["together"]) == (2, 1)

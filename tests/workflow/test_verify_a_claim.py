@@ -1,4 +1,4 @@
-"""`raretok verify` trains and evaluates through Snakemake, on the smoke data, and compares with recorded runs."""
+"""`rarepapers verify` trains and evaluates through Snakemake, on the smoke data, and compares with recorded runs."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ RUNS = "results/smoke/runs/shakespeare/{}/seed{}/metrics.json"
 
 def raretok(folder, *arguments):
     environment = os.environ | {"PYTHONPATH": str(folder / "workflow")}
-    command = [sys.executable, "-m", "raretok", *map(str, arguments)]
+    command = [sys.executable, "-m", "rarepapers", *map(str, arguments)]
     result = subprocess.run(
         command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     )

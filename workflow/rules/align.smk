@@ -41,7 +41,7 @@ rule align:
         code=code.of_command("align"),
     shell:
         """
-        OMP_NUM_THREADS={threads} python -m raretok align \
+        OMP_NUM_THREADS={threads} python -m rarepapers align \
             --source {input.source:q} \
             --target {input.target:q} \
             --output {output.links:q} \

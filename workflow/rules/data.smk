@@ -14,7 +14,7 @@ config/datasets.yaml lists the downloads with their checksums, config/corpora.ya
 own entry as JSON. Archives and unfinished downloads lie in resources/cache/, which can be deleted at any time.
 """
 
-from raretok.data.catalogue import SYNTHETIC_FILES
+from rarepapers.data.catalogue import SYNTHETIC_FILES
 
 
 rule download:
@@ -41,7 +41,7 @@ rule download:
         # Show the progress on the terminal, too.
         exec &> >(tee {log:q})
 
-        python -m raretok download \
+        python -m rarepapers download \
             --dataset {wildcards.dataset:q} \
             --entry {params.entry:q} \
             --sources {params.sources:q} \
@@ -72,7 +72,7 @@ for kind, files in SYNTHETIC_FILES.items():
             code=code.of_synthesis(kind),
         shell:
             """
-            python -m raretok synthesise \
+            python -m rarepapers synthesise \
                 --entry {params.entry:q} \
                 --output {output.text:q} \
                 &>{log:q}

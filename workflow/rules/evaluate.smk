@@ -55,7 +55,7 @@ rule evaluate:
         code=evaluation.code,
     shell:
         """
-        python -m raretok evaluate \
+        python -m rarepapers evaluate \
             --run-folder {params.folder:q} \
             --manifest {input.manifest:q} \
             --settings {params.settings:q} \
@@ -91,7 +91,7 @@ rule compare:
         code=code.of_command("compare"),
     shell:
         """
-        python -m raretok compare \
+        python -m rarepapers compare \
             --manifest {input.manifest:q} \
             --hypotheses {params.systems:q} \
             --output {output.comparison:q} \
@@ -122,7 +122,7 @@ rule measure_gpt2:
         code=code.of_command("measure-gpt2"),
     shell:
         """
-        python -m raretok measure-gpt2 \
+        python -m rarepapers measure-gpt2 \
             --name {params.gpt2[name]:q} \
             --width {params.gpt2[width]} \
             --vocabulary {params.gpt2[vocabulary]} \

@@ -29,5 +29,5 @@ rule preflight:
         # Show the plan on the terminal, too.
         exec &> >(tee {log:q})
 
-        python -m raretok preflight --project {params.project:q} --config {params.choices:q}
+        python -m rarepapers preflight --project {params.project:q} --config {params.choices:q}
         """

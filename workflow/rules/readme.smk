@@ -34,7 +34,7 @@ rule readme:
         code=code.of_command("readme"),
     shell:
         """
-        python -m raretok readme \
+        python -m rarepapers readme \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --readme README.md \

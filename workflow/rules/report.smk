@@ -49,7 +49,7 @@ rule collect:
         code=code.of_command("collect"),
     shell:
         """
-        python -m raretok collect \
+        python -m rarepapers collect \
             --metrics {input.metrics:q} \
             --output {output.metrics:q} \
             &>{log:q}
@@ -73,7 +73,7 @@ rule cost:
         code=code.of_command("cost"),
     shell:
         """
-        python -m raretok cost \
+        python -m rarepapers cost \
             --metrics {input.metrics:q} \
             --output {output.cost:q} \
             &>{log:q}
@@ -100,7 +100,7 @@ rule definition:
         digest=reporting.definition_digest,
     shell:
         """
-        python -m raretok definition \
+        python -m rarepapers definition \
             --project {params.project:q} \
             --config {params.config:q} \
             --paper {wildcards.paper:q} \
@@ -139,7 +139,7 @@ rule table:
         code=code.of_command("table"),
     shell:
         """
-        python -m raretok table \
+        python -m rarepapers table \
             --item {wildcards.item:q} \
             --definition {input.definition:q} \
             --results {params.results:q} \
@@ -179,7 +179,7 @@ rule figure:
         code=code.of_figures,
     shell:
         """
-        python -m raretok figure \
+        python -m rarepapers figure \
             --item {wildcards.item:q} \
             --definition {input.definition:q} \
             --results {params.results:q} \
@@ -216,7 +216,7 @@ rule claims:
         code=code.of_claims(),
     shell:
         """
-        python -m raretok claims \
+        python -m rarepapers claims \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published {params.published:q} \
@@ -252,7 +252,7 @@ rule agreement:
         code=code.of_command("agreement"),
     shell:
         """
-        python -m raretok agreement \
+        python -m rarepapers agreement \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published {params.published:q} \
@@ -287,7 +287,7 @@ rule improvement:
         code=code.of_command("improvement"),
     shell:
         """
-        python -m raretok improvement \
+        python -m rarepapers improvement \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published {params.published:q} \
@@ -325,7 +325,7 @@ rule page:
         code=code.of_pages,
     shell:
         """
-        python -m raretok page \
+        python -m rarepapers page \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
             --published {params.published:q} \

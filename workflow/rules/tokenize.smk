@@ -76,7 +76,7 @@ rule prepare:
         code=code.of_command("prepare"),
     shell:
         """
-        python -m raretok prepare \
+        python -m rarepapers prepare \
             --corpus {wildcards.corpus:q} \
             --entry {params.entry:q} \
             --text {input.text:q} \
@@ -111,7 +111,7 @@ rule encode:
         code=code.of_encoding("encode"),
     shell:
         """
-        RAYON_NUM_THREADS={threads} python -m raretok encode \
+        RAYON_NUM_THREADS={threads} python -m rarepapers encode \
             --corpus {wildcards.corpus:q} \
             --entry {params.entry:q} \
             --train {input.train:q} \
@@ -150,7 +150,7 @@ rule encode_pairs:
         code=code.of_encoding("encode-pairs"),
     shell:
         """
-        python -m raretok encode-pairs \
+        python -m rarepapers encode-pairs \
             --corpus {wildcards.corpus:q} \
             --entry {params.entry:q} \
             --texts {params.texts:q} \
@@ -183,7 +183,7 @@ rule reverse_pairs:
         code=code.of_encoding("reverse-pairs"),
     shell:
         """
-        python -m raretok reverse-pairs \
+        python -m rarepapers reverse-pairs \
             --corpus {wildcards.corpus:q} \
             --manifest {input.manifest:q} \
             --output {params.folder:q} \
@@ -214,7 +214,7 @@ rule count_unigrams:
         code=code.of_encoding("count-unigrams"),
     shell:
         """
-        python -m raretok count-unigrams \
+        python -m rarepapers count-unigrams \
             --tokenizer-of {input.manifest:q} \
             --shard {input.shard:q} \
             --output {output.counts:q} \
@@ -241,7 +241,7 @@ rule merge_counts:
         code=code.of_command("merge-counts"),
     shell:
         """
-        python -m raretok merge-counts \
+        python -m rarepapers merge-counts \
             --counts {input.counts:q} \
             --output {output.counts:q} \
             &>{log:q}

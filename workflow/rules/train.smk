@@ -68,7 +68,7 @@ rule train:
         code=training.code,
     shell:
         """
-        exec python -m raretok train \
+        exec python -m rarepapers train \
             --run {params.run:q} \
             --manifest {input.manifest:q} \
             --counts {input.counts:q} \
@@ -110,7 +110,7 @@ for name, joint in training.joint_runs().items():
             machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
         shell:
             """
-            exec python -m raretok train-together \
+            exec python -m rarepapers train-together \
                 --runs {params.runs:q} \
                 --manifest {input.manifest:q} \
                 --results {params.results:q} \

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.alignment import align_command, fast_align
-from raretok.data.alignment.links import link_arrays, read_links
+from rarepapers.core.errors import UserError
+from rarepapers.data.alignment import align_command, fast_align
+from rarepapers.data.alignment.links import link_arrays, read_links
 
 # Writes what fast_align would for a text whose words are in order, and logs how it was called and for what.
 FAST_ALIGN = """#!/bin/sh
@@ -170,7 +170,7 @@ def test_programs_that_are_not_there_are_one_sentence(dictionary, no_programs):
 
 @pytest.mark.parametrize("lines", [50_000, 2])
 def test_links_come_back_as_they_were(tmp_path, monkeypatch, lines):
-    monkeypatch.setattr("raretok.data.alignment.links.LINES", lines)
+    monkeypatch.setattr("rarepapers.data.alignment.links.LINES", lines)
     (tmp_path / "links").write_text("\ufeff0-0 2-1\n\n3-14\n", encoding="utf-8")
     assert list(read_links(tmp_path / "links")) == [[(0, 0), (2, 1)], [], [(3, 14)]]
     pairs, places = (np.concatenate(parts) for parts in zip(*link_arrays(tmp_path / "links"), strict=True))

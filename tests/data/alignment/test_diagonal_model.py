@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raretok.data.alignment import align_command, diagonal_model
-from raretok.data.alignment.links import read_links
-from raretok.data.alignment.sentences import read_sentences
-from raretok.data.alignment.symmetrise import SYMMETRISATIONS
-from raretok.data.synthetic.synthetic_pairs import write_pairs
+from rarepapers.data.alignment import align_command, diagonal_model
+from rarepapers.data.alignment.links import read_links
+from rarepapers.data.alignment.sentences import read_sentences
+from rarepapers.data.alignment.symmetrise import SYMMETRISATIONS
+from rarepapers.data.synthetic.synthetic_pairs import write_pairs
 
 
 @pytest.mark.parametrize("cells", [diagonal_model.CELLS, 300])

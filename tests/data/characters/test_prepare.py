@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.data.catalogue import corpus_params, file_params, file_sources, load_corpora, load_datasets
-from raretok.data.characters.prepare import prepare
-from raretok.data.prepared_corpus import load_manifest
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import corpus_params, file_params, file_sources, load_corpora, load_datasets
+from rarepapers.data.characters.prepare import prepare
+from rarepapers.data.prepared_corpus import load_manifest
 
 SPLITS = {"train": 0.9, "valid": 0.1}
 ENTRY = {"kind": "characters", "splits": SPLITS}

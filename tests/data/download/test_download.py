@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from made_files import OTHER, TEXT, make_zip, member, published, wanted
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.data.catalogue import Member, file_params, file_sources
-from raretok.data.download.download_command import fetch
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import Member, file_params, file_sources
+from rarepapers.data.download.download_command import fetch
 
 
 @pytest.fixture

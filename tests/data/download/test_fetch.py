@@ -8,10 +8,10 @@ import pytest
 import yaml
 from made_files import OTHER, TEXT, make_tar, member, published, wanted
 
-from raretok.__main__ import main
-from raretok.data.download import http_transfer
-from raretok.data.download.download_command import fetch
-from raretok.planning.fetch import BY_HAND, DONE, MISSING, fill, survey, survey_text
+from rarepapers.__main__ import main
+from rarepapers.data.download import http_transfer
+from rarepapers.data.download.download_command import fetch
+from rarepapers.planning.fetch import BY_HAND, DONE, MISSING, fill, survey, survey_text
 
 ROOT = Path(__file__).parents[3]
 TERMS = {"plays": {"licence": "old enough"}}

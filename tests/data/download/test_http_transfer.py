@@ -3,8 +3,8 @@
 import pytest
 from made_files import published
 
-from raretok.core.errors import UserError
-from raretok.data.download.http_transfer import ATTEMPTS, CHUNK, download
+from rarepapers.core.errors import UserError
+from rarepapers.data.download.http_transfer import ATTEMPTS, CHUNK, download
 
 # Several chunks, so that a break in the middle leaves some.
 BODY = bytes(range(256)) * (4 * CHUNK // 256) + b"the end"

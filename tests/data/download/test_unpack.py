@@ -5,8 +5,8 @@ import gzip
 import pytest
 from made_files import make_tar, make_zip
 
-from raretok.core.errors import UserError
-from raretok.data.download.unpack import unpack
+from rarepapers.core.errors import UserError
+from rarepapers.data.download.unpack import unpack
 
 TEXT = b"To be, or not to be\n" * 5000
 

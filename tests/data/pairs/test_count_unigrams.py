@@ -8,15 +8,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.data.catalogue import PairFiles
-from raretok.data.codec import codec_of
-from raretok.data.pairs import count_unigrams as module
-from raretok.data.pairs.count_unigrams import count_shard
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.synthetic.synthetic_pairs import write_documents, write_pairs
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import PairFiles
+from rarepapers.data.codec import codec_of
+from rarepapers.data.pairs import count_unigrams as module
+from rarepapers.data.pairs.count_unigrams import count_shard
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.synthetic.synthetic_pairs import write_documents, write_pairs
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.core.special_types import END
-from raretok.data.alignment.align_command import align
-from raretok.data.catalogue import PairFiles
-from raretok.data.codec import codec_of
-from raretok.data.pairs import encode_pairs as module
-from raretok.data.pairs import pair_folder
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.prepared_pairs import load_pairs
-from raretok.data.pairs.reverse_pairs import reverse_pairs
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.synthetic.synthetic_pairs import write_pairs
-from raretok.data.tokenizers.bpe_joint import BpeJoint
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.core.special_types import END
+from rarepapers.data.alignment.align_command import align
+from rarepapers.data.catalogue import PairFiles
+from rarepapers.data.codec import codec_of
+from rarepapers.data.pairs import encode_pairs as module
+from rarepapers.data.pairs import pair_folder
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.data.pairs.prepared_pairs import load_pairs
+from rarepapers.data.pairs.reverse_pairs import reverse_pairs
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.synthetic.synthetic_pairs import write_pairs
+from rarepapers.data.tokenizers.bpe_joint import BpeJoint
 
 SPLITS = ("train", "valid", "test", "domain.second")
 PIECES = {"name": "sentencepiece", "types": 300}

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raretok.core.errors import UserError
-from raretok.data.pairs.held_out import DIGEST, DROPPED, TEST, TRAIN, VALID, assign, digest
+from rarepapers.core.errors import UserError
+from rarepapers.data.pairs.held_out import DIGEST, DROPPED, TEST, TRAIN, VALID, assign, digest
 
 
 def keys(numbers):

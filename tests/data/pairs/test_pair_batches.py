@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.pairs.pair_batches import PairBatches, collate, cut
+from rarepapers.core.errors import UserError
+from rarepapers.data.pairs.pair_batches import PairBatches, collate, cut
 
 
 @pytest.fixture

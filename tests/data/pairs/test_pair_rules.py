@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from raretok.experiments.run_table import load
-from raretok.rule_inputs import tokenize
+from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs import tokenize
 
 ROOT = Path(__file__).parents[3]
 

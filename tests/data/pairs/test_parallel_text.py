@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.catalogue import PairFiles
-from raretok.data.pairs.parallel_text import read_pairs
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import PairFiles
+from rarepapers.data.pairs.parallel_text import read_pairs
 
 
 @pytest.fixture

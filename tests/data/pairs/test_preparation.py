@@ -2,7 +2,7 @@
 
 import pytest
 
-from raretok.data.pairs.preparation import Preparation, described, only_printing, reason_to_drop, split_compounds
+from rarepapers.data.pairs.preparation import Preparation, described, only_printing, reason_to_drop, split_compounds
 
 MOSES = {"normalise": "moses", "tokenise": "moses", "aggressive": True}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.core.files import read_json
-from raretok.data.catalogue import PairFiles
-from raretok.data.pairs.encode_pairs import encode_pairs
-from raretok.data.pairs.reverse_pairs import reverse_pairs
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.synthetic.synthetic_pairs import write_pairs
+from rarepapers.core.errors import UserError
+from rarepapers.core.files import read_json
+from rarepapers.data.catalogue import PairFiles
+from rarepapers.data.pairs.encode_pairs import encode_pairs
+from rarepapers.data.pairs.reverse_pairs import reverse_pairs
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.synthetic.synthetic_pairs import write_pairs
 
 PIECES, MERGES = {"name": "sentencepiece", "types": 300}, {"name": "bpe_joint", "merges": 150}
 PLAIN = {"normalise": "none", "tokenise": "none"}

@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.data.synthetic.synthetic_characters import SYMBOLS, characters
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.data.synthetic.synthetic_characters import SYMBOLS, characters
 
 LENGTH = 60_000
 

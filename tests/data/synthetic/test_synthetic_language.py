@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.data.catalogue import load_corpora
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.synthetic.synthetic_language import SCORES, write_language
-from raretok.data.text.encode_text import encode
-from raretok.data.text.frequency_groups import bounds, masses
-from raretok.data.text.similarity_pairs import read_pairs
+from rarepapers.data.catalogue import load_corpora
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.synthetic.synthetic_language import SCORES, write_language
+from rarepapers.data.text.encode_text import encode
+from rarepapers.data.text.similarity_pairs import read_pairs
+from raretok.frequency_groups import bounds, masses
 
 ROOT = Path(__file__).parents[3]
 CORPORA = load_corpora(ROOT / "config" / "corpora.yaml")

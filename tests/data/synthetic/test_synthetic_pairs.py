@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from raretok.data.synthetic.synthetic_pairs import write_documents, write_pairs
+from rarepapers.data.synthetic.synthetic_pairs import write_documents, write_pairs
 
 SIZES = {"train": 600, "valid": 60, "test": 60, "domain.second": 60}
 

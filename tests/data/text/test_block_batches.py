@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
+from rarepapers.core.errors import UserError
+from rarepapers.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
 
 TOKENS = np.arange(1000, dtype=np.uint16) % 50
 

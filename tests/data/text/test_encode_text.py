@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.__main__ import main
-from raretok.core.errors import UserError
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.text import encode_text as module
-from raretok.data.text.encode_text import count_final, encode, order_by_frequency, read_lines
+from rarepapers.__main__ import main
+from rarepapers.core.errors import UserError
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.text import encode_text as module
+from rarepapers.data.text.encode_text import count_final, encode, order_by_frequency, read_lines
 
 ROOT = Path(__file__).parents[3]
 WORDS = {"kind": "language", "tokenizer": {"name": "words"}}

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.text.frequency_groups import bounds, masses
+from raretok.frequency_groups import bounds, masses
 from raretok.metrics.group_statistics import Groups
 
 PAPERS = Path(__file__).parents[3] / "config" / "papers"
@@ -57,7 +56,7 @@ def test_masses_are_reached_by_the_smallest_bounds():
     ],
 )
 def test_an_empty_group_is_one_sentence(rule):
-    with pytest.raises(UserError, match=r"begin at ids 0, .* of 40 types, so that one of them is empty"):
+    with pytest.raises(ValueError, match=r"begin at ids 0, .* of 40 types, so that one of them is empty"):
         bounds(rule, COUNTS)
 
 

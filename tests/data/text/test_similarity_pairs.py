@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.text.similarity_pairs import read_pairs
+from rarepapers.core.errors import UserError
+from rarepapers.data.text.similarity_pairs import read_pairs
 
 PAIRS = [("sun", "sunlight", 50.0), ("new york", "tiger", 6.77)]
 REAL = {

@@ -14,10 +14,10 @@ ROOT = Path(__file__).parents[3]
 MODULE = '''
 from typing import Annotated, Literal, NotRequired, TypedDict
 
-from raretok.core.type_check import Limit
-from raretok.core.files import write_json
-from raretok.data.tokenizers import TOKENIZER
-from raretok.data.tokenizers.words import Words
+from rarepapers.core.type_check import Limit
+from rarepapers.core.files import write_json
+from rarepapers.data.tokenizers import TOKENIZER
+from rarepapers.data.tokenizers.words import Words
 
 
 class LettersConfig(TypedDict):
@@ -49,19 +49,19 @@ class SingleLetters(Words):
 USES = """
 import json, sys
 from pathlib import Path
-from raretok.core.errors import UserError
-from raretok.data.catalogue import corpus_definition, load_corpora
-from raretok.experiments.run_code import evaluation_code
-from raretok.experiments.run_size import types_at_most
+from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import corpus_definition, load_corpora
+from rarepapers.experiments.run_code import evaluation_code
+from rarepapers.experiments.run_size import types_at_most
 
 try:
     corpora = load_corpora(Path("corpora.yaml"))
 except UserError as error:
     sys.exit(str(error))
 assert not {"torch", "numpy", "tokenizers", "sentencepiece"} & set(sys.modules)
-from raretok.data.codec import codec_of
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.text.encode_text import encode
+from rarepapers.data.codec import codec_of
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.text.encode_text import encode
 
 encode("c", corpora["c"], {split: Path("text") for split in ("train", "valid", "test")}, Path("out"))
 corpus = load_manifest("out/manifest.json")
@@ -76,7 +76,7 @@ print(json.dumps([corpus.tokenizer["name"], codec.text(codec.ids("abba")), types
 def use(tmp_path):
     """Prepare a corpus with this tokenizer in a copy of the package."""
     shutil.copytree(ROOT / "workflow", tmp_path / "workflow", ignore=shutil.ignore_patterns("__pycache__"))
-    module = tmp_path / "workflow/raretok/data/tokenizers/single_letters.py"
+    module = tmp_path / "workflow/rarepapers/data/tokenizers/single_letters.py"
     module.write_text(MODULE)
     (tmp_path / "text").write_text("abba\nac\n")
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.data.tokenizers import load_tokenizer, tokenizer_class
-from raretok.data.tokenizers.bpe_joint import CODES, BpeJoint
-from raretok.data.tokenizers.sentencepiece import MODEL, Sentencepiece
+from rarepapers.core.errors import UserError
+from rarepapers.data.tokenizers import load_tokenizer, tokenizer_class
+from rarepapers.data.tokenizers.bpe_joint import CODES, BpeJoint
+from rarepapers.data.tokenizers.sentencepiece import MODEL, Sentencepiece
 
 LINES = ["der Hund schläft im Haus", "the dog sleeps in the house", "die Hunde schlafen", "the dogs sleep"] * 20
 SENTENCEPIECE, BPE = {"name": "sentencepiece", "types": 30}, {"name": "bpe_joint", "merges": 30}

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.core.special_types import END, UNKNOWN
-from raretok.data.codec import codec_of
-from raretok.data.prepared_corpus import load_manifest
-from raretok.data.text.encode_text import encode
-from raretok.data.tokenizers.bpe import Bpe, byte_characters, text_of, train_merges
-from raretok.data.tokenizers.words import Words
+from rarepapers.core.errors import UserError
+from rarepapers.core.special_types import END, UNKNOWN
+from rarepapers.data.codec import codec_of
+from rarepapers.data.prepared_corpus import load_manifest
+from rarepapers.data.text.encode_text import encode
+from rarepapers.data.tokenizers.bpe import Bpe, byte_characters, text_of, train_merges
+from rarepapers.data.tokenizers.words import Words
 
 LINES = ["the cat sat on the mat .", "", "Größe of the cats — 12 @-@ 13 , 𝔞 !", "the hats  that fit", "cat's 日本"] * 5
 
@@ -65,7 +65,7 @@ def test_learnt_merges_are_the_most_frequent_pairs():
 
 def test_learning_does_not_depend_on_threads_or_hash_seeds(tmp_path):
     script = (
-        "import hashlib, sys; from raretok.data.tokenizers.bpe import train_merges\n"
+        "import hashlib, sys; from rarepapers.data.tokenizers.bpe import train_merges\n"
         "words = [f'{(n * n) % 701:x}{n % 17:x}q{n % 5}' for n in range(3000)]\n"
         "print(hashlib.sha256(repr(train_merges([[' '.join(words[n:n + 9]) for n in range(0, 3000, 9)]], 500))"
         ".encode()).hexdigest())"

@@ -6,10 +6,10 @@ import pytest
 from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, write_published
 
-from raretok.__main__ import main
-from raretok.reporting.claims.agreement import COLUMNS, SCALED, agreements
-from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.statistics.variation import cv_star
+from rarepapers.__main__ import main
+from rarepapers.reporting.claims.agreement import COLUMNS, SCALED, agreements
+from rarepapers.reporting.csv_rows import read_rows
+from rarepapers.reporting.statistics.variation import cv_star
 
 METHODS = {"a": "A", "b": "B", "b_other": "B [listing]", "c": "C", "d": "D"}
 PRINTED = {("A", ""): "1", ("B", ""): "2", ("C", ""): "3", ("D", ""): "4"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.code_digest import _program
+from rarepapers.core.code_digest import _program
 
 ROOT = Path(__file__).parents[3]
 # Columns of claims.csv that decide a verdict; the others are words.
@@ -23,7 +23,7 @@ def criteria(paper):
     rows = [[claim[name] for name in CRITERION] for claim in claims]
     # The quantity of a claim about a figure is a label, that of a claim about tables names the numbers.
     rows += [claim["quantity"] for claim in claims if claim["measured_by"] == "table"]
-    return json.dumps(rows) + _program(ROOT / "workflow" / "raretok" / "papers" / paper / "claims.py")[0]
+    return json.dumps(rows) + _program(ROOT / "workflow" / "rarepapers" / "papers" / paper / "claims.py")[0]
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -12,19 +12,19 @@ from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, results_with, rows_of, write_published
 from scipy import stats
 
-from raretok.__main__ import main
-from raretok.reporting.claims import claims_command
-from raretok.reporting.claims.claim_parts import Bound, Part, bounds_of, holds
-from raretok.reporting.claims.claims_command import COLUMNS, family_size, is_testable, judge_paper
-from raretok.reporting.claims.evidence import Evidence, of_paper
-from raretok.reporting.claims.quantities import comparisons
-from raretok.reporting.claims.table_claims import compared, has_seeds, printed_quantities
-from raretok.reporting.claims.verdicts import corrected, judge
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.page import page_claims, page_words
-from raretok.reporting.results import printed_numbers, read_published, read_results
-from raretok.reporting.statistics.moderated_t import estimate
-from raretok.reporting.tables.cells import metric_cells
+from rarepapers.__main__ import main
+from rarepapers.reporting.claims import claims_command
+from rarepapers.reporting.claims.claim_parts import Bound, Part, bounds_of, holds
+from rarepapers.reporting.claims.claims_command import COLUMNS, family_size, is_testable, judge_paper
+from rarepapers.reporting.claims.evidence import Evidence, of_paper
+from rarepapers.reporting.claims.quantities import comparisons
+from rarepapers.reporting.claims.table_claims import compared, has_seeds, printed_quantities
+from rarepapers.reporting.claims.verdicts import corrected, judge
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.page import page_claims, page_words
+from rarepapers.reporting.results import printed_numbers, read_published, read_results
+from rarepapers.reporting.statistics.moderated_t import estimate
+from rarepapers.reporting.tables.cells import metric_cells
 
 ALL = [
     claim

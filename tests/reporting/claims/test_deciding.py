@@ -11,16 +11,16 @@ import pytest
 from fake_results import definition_of
 from scipy import stats
 
-from raretok.reporting.claims import deciding
-from raretok.reporting.claims.claim_parts import Bound, Part
-from raretok.reporting.claims.claim_runs import Price, measured_prices
-from raretok.reporting.claims.claim_text import shown_numbers
-from raretok.reporting.claims.deciding import cheapest_runs, more_seeds, power_of, seeds_to_decide
-from raretok.reporting.claims.table_claims import compared
-from raretok.reporting.claims.verdicts import NOT_RUN, UNDECIDED, Finding
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import COLUMNS, Results
-from raretok.reporting.statistics.moderated_t import Estimate, Prior, estimate
+from rarepapers.reporting.claims import deciding
+from rarepapers.reporting.claims.claim_parts import Bound, Part
+from rarepapers.reporting.claims.claim_runs import Price, measured_prices
+from rarepapers.reporting.claims.claim_text import shown_numbers
+from rarepapers.reporting.claims.deciding import cheapest_runs, more_seeds, power_of, seeds_to_decide
+from rarepapers.reporting.claims.table_claims import compared
+from rarepapers.reporting.claims.verdicts import NOT_RUN, UNDECIDED, Finding
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import COLUMNS, Results
+from rarepapers.reporting.statistics.moderated_t import Estimate, Prior, estimate
 
 
 def part(mean, sd=1.0, seeds=3, sign=1, value=0.0, prior=None):

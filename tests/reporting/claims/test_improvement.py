@@ -10,14 +10,14 @@ import pytest
 from fake_results import PUBLISHED, read_csv
 from fake_table import definition_of, results_of, rows_of, write_published
 
-from raretok.__main__ import main
-from raretok.reporting.claims.improvement import ALL, COLUMNS, compare, improvements
-from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.definition import definition_of as read
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import COLUMNS as METRICS
-from raretok.reporting.results import index_results
-from raretok.rule_inputs import report
+from rarepapers.__main__ import main
+from rarepapers.reporting.claims.improvement import ALL, COLUMNS, compare, improvements
+from rarepapers.reporting.csv_rows import read_rows
+from rarepapers.reporting.definition import definition_of as read
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import COLUMNS as METRICS
+from rarepapers.reporting.results import index_results
+from rarepapers.rule_inputs import report
 
 METHODS = {"base": "Base", "other": "Other"}
 

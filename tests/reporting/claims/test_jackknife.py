@@ -6,9 +6,9 @@ import statistics
 import numpy as np
 import pytest
 
-from raretok.reporting.claims.jackknife import mean_of, shares
-from raretok.reporting.claims.truths import Truth, all_of, at_least, greater
-from raretok.reporting.statistics.intervals import t_interval
+from rarepapers.reporting.claims.jackknife import mean_of, shares
+from rarepapers.reporting.claims.truths import Truth, all_of, at_least, greater
+from rarepapers.reporting.statistics.intervals import t_interval
 
 
 def shares_of(judge, *values):

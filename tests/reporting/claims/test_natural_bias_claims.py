@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from fake_translation import collected, verdicts_of
 
-from raretok.papers.natural_bias import bias_starts as starts
-from raretok.papers.natural_bias import claims as natural_bias
-from raretok.reporting import translation_metrics
-from raretok.reporting.claims.truths import Truth, Undefined
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import read_results
+from rarepapers.papers.natural_bias import bias_starts as starts
+from rarepapers.papers.natural_bias import claims as natural_bias
+from rarepapers.reporting import translation_metrics
+from rarepapers.reporting.claims.truths import Truth, Undefined
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import read_results
 
 
 def test_missing_data_sets_are_named_and_leave_claims_undecided(tmp_path):

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.reporting.claims.quantities import Comparison, Key, comparisons
-from raretok.reporting.claims.truths import Truth, Undefined, all_of, at_least, greater
+from rarepapers.core.errors import UserError
+from rarepapers.reporting.claims.quantities import Comparison, Key, comparisons
+from rarepapers.reporting.claims.truths import Truth, Undefined, all_of, at_least, greater
 
 
 def test_rows_columns_and_groups_are_multiplied():

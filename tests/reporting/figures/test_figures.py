@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from fake_results import PUBLISHED, ROOT, TEMPERATURES
 
-from raretok.__main__ import main
-from raretok.papers.stop_jostling import schematic
-from raretok.papers.stop_jostling.figures import _example, figure2, figure4, figure5, figure7, figureS1
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.figures import style
-from raretok.reporting.figures.language_panels import draw_legend, panels_over_legend, scatter_groups
-from raretok.reporting.figures.panels import mean_and_band
-from raretok.reporting.figures.shown import first_run, gaps_note, means_note
-from raretok.reporting.results import printed_numbers, read_results
+from rarepapers.__main__ import main
+from rarepapers.papers.stop_jostling import schematic
+from rarepapers.papers.stop_jostling.figures import _example, figure2, figure4, figure5, figure7, figureS1
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.figures import style
+from rarepapers.reporting.figures.language_panels import draw_legend, panels_over_legend, scatter_groups
+from rarepapers.reporting.figures.panels import mean_and_band
+from rarepapers.reporting.figures.shown import first_run, gaps_note, means_note
+from rarepapers.reporting.results import printed_numbers, read_results
 
 # All formats; other tests draw svg only (conftest.py).
 METADATA = style.METADATA

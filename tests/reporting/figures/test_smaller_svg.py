@@ -1,6 +1,6 @@
 """Smaller svg files draw the same lines, curves, texts and scales."""
 
-from raretok.reporting.figures.smaller_svg import smaller_svg
+from rarepapers.reporting.figures.smaller_svg import smaller_svg
 
 
 def test_lines_need_no_letter_after_the_first_point():

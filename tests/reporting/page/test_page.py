@@ -14,15 +14,15 @@ from fake_results import make_report
 from fake_table import definition_of as made_up
 from fake_table import results_of, results_with, write_published
 
-from raretok.__main__ import main
-from raretok.reporting.definition import definition_of
-from raretok.reporting.page import page_card
-from raretok.reporting.page.page_card import _ours, card, rounded
-from raretok.reporting.page.page_claims import in_words
-from raretok.reporting.page.page_command import templates
-from raretok.reporting.page.page_items import ceilings
-from raretok.reporting.page.page_words import findings
-from raretok.rule_inputs import report
+from rarepapers.__main__ import main
+from rarepapers.reporting.definition import definition_of
+from rarepapers.reporting.page import page_card
+from rarepapers.reporting.page.page_card import _ours, card, rounded
+from rarepapers.reporting.page.page_claims import in_words
+from rarepapers.reporting.page.page_command import templates
+from rarepapers.reporting.page.page_items import ceilings
+from rarepapers.reporting.page.page_words import findings
+from rarepapers.rule_inputs import report
 
 PAPERS = ("stop_jostling", "agg")
 

@@ -1,4 +1,4 @@
-"""Paired tests on the pages, from files written by `raretok compare`."""
+"""Paired tests on the pages, from files written by `rarepapers compare`."""
 
 import json
 import shutil
@@ -8,10 +8,10 @@ from fake_results import make_report
 from fake_translation import definition_of
 from tests.evaluation.test_compare_command import prepare
 
-from raretok.__main__ import main
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.page.page_statistics import paired_test_rows, with_rowspans
-from raretok.reporting.results import COLUMNS
+from rarepapers.__main__ import main
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.page.page_statistics import paired_test_rows, with_rowspans
+from rarepapers.reporting.results import COLUMNS
 
 COMPARISON = "comparisons/iwslt14_de-en/seed2.json"
 REFERENCES = [

@@ -1,7 +1,7 @@
 """Provenance: finished runs, and names of missing ones."""
 
-from raretok.reporting.definition import Method
-from raretok.reporting.page.provenance import Runs, count, in_yaml, missing, provenance, shared, without
+from rarepapers.reporting.definition import Method
+from rarepapers.reporting.page.provenance import Runs, count, in_yaml, missing, provenance, shared, without
 
 
 def runs_of(label, experiment, seeds, there):

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raretok.core.errors import UserError
-from raretok.experiments.run_table import load
-from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.definition import definition_of
-from raretok.reporting.page.page_words import what_was_found
-from raretok.reporting.page.readme_command import insert_section, readme_text, with_claims
-from raretok.reporting.record import provenance
-from raretok.rule_inputs import report
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.run_table import load
+from rarepapers.reporting.csv_rows import read_rows
+from rarepapers.reporting.definition import definition_of
+from rarepapers.reporting.page.page_words import what_was_found
+from rarepapers.reporting.page.readme_command import insert_section, readme_text, with_claims
+from rarepapers.reporting.record import provenance
+from rarepapers.rule_inputs import report
 
 ROOT = Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

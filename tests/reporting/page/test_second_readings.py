@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from raretok.core.errors import UserError
-from raretok.reporting.claims.verdicts import DISAGREES, FAILS_HERE
-from raretok.reporting.csv_rows import read_rows
-from raretok.reporting.page.second_readings import CHECKED, FILE, RIGHT, SCALES, WRONG, second_readings
+from rarepapers.core.errors import UserError
+from rarepapers.reporting.claims.verdicts import DISAGREES, FAILS_HERE
+from rarepapers.reporting.csv_rows import read_rows
+from rarepapers.reporting.page.second_readings import CHECKED, FILE, RIGHT, SCALES, WRONG, second_readings
 
 ROOT = Path(__file__).parents[3]
 CONFIG = ROOT / "config" / "papers"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from raretok.reporting.statistics.moderated_t import estimate
+from rarepapers.reporting.statistics.moderated_t import estimate
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 

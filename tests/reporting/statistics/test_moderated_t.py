@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from raretok.reporting.statistics.intervals import t_interval
-from raretok.reporting.statistics.moderated_t import (
+from rarepapers.reporting.statistics.intervals import t_interval
+from rarepapers.reporting.statistics.moderated_t import (
     MOST_PRIOR_DF,
     estimate,
     prior_of,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
-from raretok.reporting.statistics.intervals import t_interval
-from raretok.reporting.statistics.moderated_t import estimate, single_runs
-from raretok.reporting.statistics.over_seeds import (
+from rarepapers.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
+from rarepapers.reporting.statistics.intervals import t_interval
+from rarepapers.reporting.statistics.moderated_t import estimate, single_runs
+from rarepapers.reporting.statistics.over_seeds import (
     deviation_of,
     mean_of,
     mean_text,

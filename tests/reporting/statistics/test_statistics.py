@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from raretok.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
-from raretok.reporting.statistics.concordance import concordance, order
-from raretok.reporting.statistics.intervals import t_interval
-from raretok.reporting.statistics.moderated_t import estimate
-from raretok.reporting.statistics.significance import holm
-from raretok.reporting.statistics.variation import cv_star
+from rarepapers.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
+from rarepapers.reporting.statistics.concordance import concordance, order
+from rarepapers.reporting.statistics.intervals import t_interval
+from rarepapers.reporting.statistics.moderated_t import estimate
+from rarepapers.reporting.statistics.significance import holm
+from rarepapers.reporting.statistics.variation import cv_star
 
 # Student 1908: additional hours of sleep by one drug over another, in ten patients; t = 4.0621, p = 0.002833.
 SLEEP = [1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4]

@@ -8,9 +8,9 @@ import pytest
 from fake_page import HOSTILE
 from fake_results import ROOT, definition_of
 
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.tables.cells import Cell
-from raretok.reporting.tables.table_text import latex
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.tables.cells import Cell
+from rarepapers.reporting.tables.table_text import latex
 
 pytestmark = pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex is on PATH")
 

@@ -11,14 +11,14 @@ import pytest
 from fake_results import read_csv
 from matplotlib.collections import LineCollection
 
-from raretok.__main__ import main
-from raretok.papers.cross.figures import draw_points, drawn_lines, figure1, free_offsets, loss_ticks
-from raretok.reporting.claims.improvement import improvements
-from raretok.reporting.figures.shown import NotRun
-from raretok.reporting.figures.style import house_style, sheet
-from raretok.reporting.results import COLUMNS, read_results
-from raretok.reporting.tables.comparison_table import better_methods, comparison_cells, values_used
-from raretok.reporting.tables.method_comparison import (
+from rarepapers.__main__ import main
+from rarepapers.papers.cross.figures import draw_points, drawn_lines, figure1, free_offsets, loss_ticks
+from rarepapers.reporting.claims.improvement import improvements
+from rarepapers.reporting.figures.shown import NotRun
+from rarepapers.reporting.figures.style import house_style, sheet
+from rarepapers.reporting.results import COLUMNS, read_results
+from rarepapers.reporting.tables.comparison_table import better_methods, comparison_cells, values_used
+from rarepapers.reporting.tables.method_comparison import (
     Change,
     Point,
     chosen_candidate,
@@ -26,7 +26,7 @@ from raretok.reporting.tables.method_comparison import (
     percent_change,
     seconds_against,
 )
-from raretok.rule_inputs import report
+from rarepapers.rule_inputs import report
 
 TABLE = fake.workflow()
 FAMILIES = TABLE.papers["cross"]["tables"]["table1"]["candidates"]

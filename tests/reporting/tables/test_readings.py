@@ -9,13 +9,13 @@ import pytest
 import yaml
 from fake_results import ROOT, read_csv
 
-from raretok.core.errors import UserError
-from raretok.experiments import config_checks, run_table
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import COLUMNS, index_results
-from raretok.reporting.tables.readings_table import printed_in, reading_cells, reading_outcomes
-from raretok.reporting.tables.table_command import tidy
-from raretok.reporting.tables.table_text import latex, legend, markdown
+from rarepapers.core.errors import UserError
+from rarepapers.experiments import config_checks, run_table
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import COLUMNS, index_results
+from rarepapers.reporting.tables.readings_table import printed_in, reading_cells, reading_outcomes
+from rarepapers.reporting.tables.table_command import tidy
+from rarepapers.reporting.tables.table_text import latex, legend, markdown
 
 CONFIGS = {
     path.parent.name: yaml.safe_load(path.read_text(encoding="utf-8"))

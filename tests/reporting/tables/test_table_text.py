@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from raretok.reporting.tables.cells import Cell, blocks
-from raretok.reporting.tables.table_command import tidy
-from raretok.reporting.tables.table_text import number, remarks, spread, under_heading
+from rarepapers.reporting.tables.cells import Cell, blocks
+from rarepapers.reporting.tables.table_command import tidy
+from rarepapers.reporting.tables.table_text import number, remarks, spread, under_heading
 
 MAIN = Cell("MLE", "PPL", "rare", value=1.25, spread=0.5, seeds=2, format=".2f", remarks=("1 of 2 seeds",))
 

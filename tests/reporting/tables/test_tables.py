@@ -8,12 +8,12 @@ import shutil
 import pytest
 from fake_results import cell, check_markup, definition_of, read_csv
 
-from raretok.__main__ import main
-from raretok.reporting.collect import collect
-from raretok.reporting.definition import parse_definition
-from raretok.reporting.results import read_results, summarise
-from raretok.reporting.tables.cells import Cell, mark_best
-from raretok.reporting.tables.table_text import latex, markdown
+from rarepapers.__main__ import main
+from rarepapers.reporting.collect import collect
+from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.results import read_results, summarise
+from rarepapers.reporting.tables.cells import Cell, mark_best
+from rarepapers.reporting.tables.table_text import latex, markdown
 
 TABLES = [f"table{k}" for k in range(1, 9)]
 

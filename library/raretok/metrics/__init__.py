@@ -1,0 +1,1 @@
+"""Metrics of predictions and embedding matrices, as functions of arrays and tensors."""

@@ -1,0 +1,1 @@
+"""rarepapers: the pipeline that reproduces four papers on rare tokens; its losses are the library raretok."""

@@ -1,0 +1,4 @@
+"""Metrics as pure functions of arrays and tensors.
+
+May import core.
+"""

@@ -1,0 +1,156 @@
+"""Resources of the rules: threads, GPUs, memory, minutes. Memory and minutes grow with every attempt."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.joint_runs import JointRuns
+from rarepapers.experiments.run_size import size_of
+from rarepapers.experiments.run_table import RunTable
+from rarepapers.machine.slurm import failing_nodes
+from rarepapers.rule_inputs import evaluate
+from rarepapers.rule_inputs.train import joint_mark, run_of, same_record
+
+# Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
+GPU_DRIVER = Path("/dev/nvidiactl")
+# Memory of any job: libraries, data and activations, of which recorded trainings on a CPU took up to 2,220 MiB; and
+# memory per parameter: weights, gradients, two moments, best weights, and a copy of these while the state is saved.
+BASE_MEGABYTES = 2500
+BYTES_PER_PARAMETER = 36
+# Seconds before the time limit at which SLURM sends SIGTERM, so that a training saves its state.
+EARLY_WARNING = "--signal=TERM@120"
+# Memory of a forward pass per token, layer and dimension when runs are trained together on a CPU.
+BYTES_PER_ACTIVATION = 160
+
+
+def options(table: RunTable, *keys: str) -> Callable:
+    """Config values that change no result as command-line options: `--runs-per-gpu 2` for `runs_per_gpu: 2`.
+
+    Changing them reruns nothing, because Snakemake does not compare params that derive from a job's files.
+    """
+    words = [word for key in keys for word in (f"--{key.replace('_', '-')}", str(table.config[key] or ""))]
+    return lambda wildcards, output: words
+
+
+def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:
+    """Options of sbatch; a second attempt avoids nodes on which several runs failed."""
+    nodes = _excluded(table, int(time.monotonic() / 60)) if attempt > 1 else []
+    return EARLY_WARNING + (f" --exclude={','.join(nodes)}" if nodes else "")
+
+
+@lru_cache(maxsize=1)
+def _excluded(table: RunTable, minute: int) -> list[str]:
+    """Nodes on which several runs failed, looked up once per minute: the jobs of a group must request the same."""
+    return failing_nodes(table.run_logs())
+
+
+def gpus(table: RunTable) -> int:
+    """Number of GPUs that a process requests from a cluster: one, unless the config says cpu."""
+    return int(table.config["device"] != "cpu")
+
+
+def gpu_percent(table: RunTable) -> int:
+    """A process's share of this machine's GPUs, in percent of one; 0 if `auto` finds no driver."""
+    takes = gpus(table) and (table.config["device"] == "cuda" or GPU_DRIVER.exists())
+    return 100 // table.config["runs_per_gpu"] if takes else 0
+
+
+def gpu_share(table: RunTable) -> dict[str, int]:
+    """The GPU resources of a process: `gpu` on a cluster, `gpu_percent` on this machine."""
+    return {"gpu": gpus(table), "gpu_percent": gpu_percent(table)}
+
+
+# Training.
+
+
+def training_processes(table: RunTable, wildcards, attempt: int) -> int:
+    """Number of processes that compute, each with its own GPU if there are any; 0 for a job that copies files."""
+    computes = attempt > 1 or not (joint_mark(table, wildcards) or same_record(table, wildcards))
+    return table.config["processes"] * computes
+
+
+def training_gpus(table: RunTable, wildcards, attempt: int) -> int:
+    """Number of GPUs that a training requests."""
+    return gpus(table) * training_processes(table, wildcards, attempt)
+
+
+def training_gpu_percent(table: RunTable, wildcards, attempt: int) -> int:
+    """A training's share of this machine's GPUs, in percent of one."""
+    return gpu_percent(table) * training_processes(table, wildcards, attempt)
+
+
+def training_threads(table: RunTable, wildcards) -> int:
+    """Threads of all processes of a training; the threads of one process are part of its settings."""
+    return run_of(table, wildcards).settings["training"]["threads"] * table.config["processes"]
+
+
+def training_megabytes(table: RunTable, wildcards, attempt: int) -> int:
+    """Memory of all processes of a training."""
+    return run_megabytes(table, wildcards, attempt) * table.config["processes"]
+
+
+def check_processes(table: RunTable, limits: Mapping, elsewhere: bool) -> None:
+    """Raises UserError if a limit is below what `processes` need: Snakemake would cut the requests of jobs silently.
+
+    limits: Snakemake's by resource, as numbers or, in later versions, objects with a `value`. A limit of no GPUs stands
+    for a machine without GPUs. elsewhere: whether jobs run on other machines.
+    """
+    processes = table.config["processes"]
+    if elsewhere:
+        needed = {"_cores": processes, "gpu": processes * gpus(table)}
+        remedy = f"set `cores` and `resources: gpu` in workflow/profiles/slurm/config.yaml to {processes}"
+    else:
+        needed = {"gpu_percent": processes * gpu_percent(table)}
+        remedy = "use a machine with more GPUs (100 percent each)"
+    known = {name: getattr(limits.get(name), "value", limits.get(name)) for name in needed}
+    short = [f"{name.strip('_')}={known[name]}" for name in needed if known[name] and known[name] < needed[name]]
+    if processes > 1 and short:
+        limit = " and ".join(short)
+        raise UserError(f"processes is {processes}, but a job may use only {limit}; lower `processes`, or {remedy}")
+
+
+def training_minutes(table: RunTable) -> int:
+    """Time limit of a training in minutes; a longer training continues in another job."""
+    return table.scale_settings["minutes"]["train"]
+
+
+def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) -> int:
+    """Memory of runs that are trained together, estimated from model size and, on a CPU, activations."""
+    settings = stack.runs[0].settings
+    model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
+    size = size_of(settings).parameters * BYTES_PER_PARAMETER
+    if not gpu_percent(table):
+        size += tokens * model["layers"] * model["width"] * BYTES_PER_ACTIVATION
+    return (BASE_MEGABYTES + len(stack.runs) * size // 10**6) * attempt
+
+
+# Other rules.
+
+
+def run_megabytes(table: RunTable, wildcards, attempt: int) -> int:
+    """Memory of a process that trains or measures a run, estimated from the model's size."""
+    parameters = size_of(run_of(table, wildcards).settings).parameters
+    return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
+
+
+def gpt2_megabytes(table: RunTable, wildcards, attempt: int) -> int:
+    """Memory to measure GPT-2, of which only the embedding is read."""
+    model = evaluate.gpt2(table, wildcards)
+    return (BASE_MEGABYTES + model["width"] * model["vocabulary"] * BYTES_PER_PARAMETER // 10**6) * attempt
+
+
+def megabytes(first: int) -> Callable:
+    """Memory of a job whose first attempt gets `first` MB."""
+    return lambda wildcards, attempt: first * attempt
+
+
+def evaluation_minutes(table: RunTable, wildcards, attempt: int) -> int:
+    """Time limit of an evaluation in minutes; it grows, because every attempt starts from the beginning."""
+    return table.scale_settings["minutes"]["evaluate"] * attempt
+
+
+def data_minutes(table: RunTable, wildcards, attempt: int) -> int:
+    """Time limit of a data preparation job in minutes; it grows, as in `evaluation_minutes`."""
+    return table.scale_settings["minutes"]["data"] * attempt

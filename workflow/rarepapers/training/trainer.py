@@ -1,0 +1,288 @@
+"""Trainer: model, loss and optimiser of one run."""
+
+import contextlib
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.utils import parametrize
+
+from rarepapers.core.errors import UserError
+from rarepapers.experiments.methods import build_method
+from rarepapers.machine import processes
+from rarepapers.machine.clock import log
+from rarepapers.machine.device import has_bfloat16
+from rarepapers.models.building import build_model
+from rarepapers.training import distributed, random_states
+from rarepapers.training.optimiser import Optimiser
+from rarepapers.training.probe_interface import MicroBatch, Observation
+from rarepapers.training.probes import build_observations
+from rarepapers.training.tasks import Batch, Inputs, hidden_of
+from raretok.losses import OutputLoss
+from raretok.methods import TrainingFacts
+from raretok.methods.counting import summed
+from raretok.methods.unigram import log_unigram
+from raretok.output.transfers import put
+
+
+@dataclass
+class StepResult:
+    """Results of a step's backward passes: scalars, left on the device because reading them would wait for it.
+
+    loss: the method's training loss. nll: mean plain -log p, which is logged and comparable between methods. norm: of
+    all gradients together, before clipping.
+    """
+
+    loss: torch.Tensor
+    nll: torch.Tensor
+    norm: torch.Tensor
+
+
+class Trainer:
+    """Model, loss and optimiser of one run.
+
+    A step is `backward` (count targets, one pass per micro-batch, clip) and then `step`. Several processes share the
+    rows of each micro-batch: the loss sums its counts over processes, and the last pass averages their gradients.
+    """
+
+    def __init__(
+        self,
+        settings: dict,
+        facts: TrainingFacts,
+        compile_model: bool = False,
+        outside_counts: np.ndarray | None = None,
+    ):
+        """settings: a run's settings. facts: from its task; `len(facts.counts)` is the vocabulary size.
+
+        outside_counts: counts of types (V) in another text, for an output bias that starts from them.
+        """
+        training = settings["training"]
+        self.settings, self.device = settings, facts.device
+        self.model = build_model(settings["model"], len(facts.counts), seed=settings["seed"])
+        self.model.checkpoint_activations = training.get("activation_checkpointing", False)
+        self.model.train()
+        # Before the device: norms and singular vectors (and the signs of these) are then the same for all devices.
+        start_output_bias(self.model, settings["model"], facts.counts, outside_counts)
+        self.padding = facts.padding
+        method = build_method(settings["method"])
+        for part in (method.penalty, method.embedding_update):
+            if hasattr(part, "parametrise"):
+                part.parametrise(self.model)
+        self.model.to(self.device)
+        try:
+            self.criterion = OutputLoss.of_run(method, facts)
+        except ValueError as error:
+            raise UserError(f"method: {error}") from None
+        self.optimiser = Optimiser(self.model, method, training["optimiser"])
+        self.parameters = list(self.model.parameters())
+        self.clip_norm = training["clip_norm"]
+        self.precision = usable_precision(training.get("precision", "float32"), self.device)
+        # Sum and number of losses since the last row of the history, left on the device as in `StepResult`.
+        self.running = torch.zeros(2, dtype=torch.float64, device=self.device)
+        observe = settings["method"].get("observe", [])
+        self.observations = build_observations(observe, self.model, training, self.criterion.gate)
+        self.keeps_gradients = any(observation.needs_gradients for observation in self.observations.values())
+        # Whether any of them sees micro-batches; dropping padding makes the host wait for a GPU.
+        self.is_looked_at = any(type(each).look is not Observation.look for each in self.observations.values())
+        self.criterion.keeps_logits = self.keeps_gradients
+        self.input_vectors: torch.Tensor | None = None
+        if self.keeps_gradients:
+            self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
+        self.forward, self.is_warm = self.model, True
+        # Not for batches of pairs: they have many shapes, and each would need new kernels.
+        if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
+            rows = len(distributed.share(range(training["batch_size"])))
+            self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
+        if processes.size() > 1:
+            self.forward, self.is_warm = distributed.parallel(self.forward), False
+
+    def backward(self, batches: list[Batch]) -> StepResult:
+        """Compute the clipped gradients of the next step in the parameters; batches: its whole micro-batches."""
+        own = [(distributed.share(inputs), distributed.share(targets)) for inputs, targets in batches]
+        if not self.is_warm:
+            self._warm_up(*own[0])
+        self.begin([targets for _, targets in own])
+        loss = 0.0
+        for number, (inputs, targets) in enumerate(own, start=1):
+            # Only the last backward pass averages gradients over processes.
+            apart = processes.size() > 1 and number < len(own)
+            with self.forward.no_sync() if apart else contextlib.nullcontext():
+                loss = loss + self.accumulate(inputs, targets)
+        nll = self.criterion.nll
+        if processes.size() > 1:
+            loss, nll = summed(torch.stack([loss.double(), nll])) / processes.size()
+        for observation in self.observations.values():
+            observation.end()
+        result = StepResult(loss, nll, self.clip())
+        self.running[0] += result.nll
+        self.running[1] += 1
+        return result
+
+    def begin(self, targets: list[torch.Tensor]) -> None:
+        """Count this process's targets of a step before its first micro-batch."""
+        self.criterion.begin_step(targets)
+        for observation in self.observations.values():
+            observation.begin(self.criterion.steps - 1, self.criterion.gate)
+
+    def accumulate(self, inputs: Inputs, targets: torch.Tensor) -> torch.Tensor:
+        """Add the gradients of one micro-batch of this process's rows; returns the detached loss."""
+        hidden, weight, loss = self._loss(inputs, targets)
+        if self.keeps_gradients:
+            self.criterion.logits.retain_grad()
+        loss.backward()
+        if self.is_looked_at:
+            sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
+            self.observe(sequences, put(targets, self.device), hidden, weight)
+        return loss.detach()
+
+    def _loss(self, inputs: Inputs, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Hidden vectors, output matrix and loss for this process's inputs and targets."""
+        # Embedding and output layer share a parametrised matrix, which is computed once per pass.
+        with parametrize.cached(), self._precision():
+            hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
+            sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
+            loss = self.criterion(hidden, weight, targets, bias=self.model.output_bias, inputs=sequences)
+        return hidden, weight, loss
+
+    def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
+        """Run a pass without effect, because DistributedDataParallel changes its order of summation after the first.
+
+        Otherwise a resumed training would sum in another order than an unbroken one.
+        """
+        states = random_states.random_states(self.device)
+        # Evaluation mode: plain cross-entropy, which counts nothing.
+        self.criterion.eval()
+        self._loss(inputs, targets)[2].backward()
+        self.criterion.train()
+        for parameter in self.parameters:
+            parameter.grad = None
+        random_states.restore_random_states(states, self.device)
+        self.is_warm = True
+
+    def measure(self, step: int, task) -> None:
+        """Pass the model after `step` steps to the observations, and the task for its validation text."""
+        for observation in self.observations.values():
+            observation.measure(step, self.model, task)
+
+    def observe(self, inputs, targets, hidden, weight) -> None:
+        """Pass a micro-batch to the observations after its backward pass, without padding."""
+        targets = targets.flatten()
+        shown = slice(None) if self.padding is None else (targets != self.padding).nonzero().squeeze(1)
+        batch = MicroBatch(
+            inputs.flatten()[shown], targets[shown], hidden.detach().flatten(0, 1)[shown], weight.detach()
+        )
+        if self.keeps_gradients:
+            # Scaled to the mean over all processes' targets, like the averaged gradients.
+            gradients = self.criterion.logits.grad, self.input_vectors.grad.flatten(0, 1)
+            batch.logits_gradient, batch.input_gradient = (part[shown] / processes.size() for part in gradients)
+        self.show(batch)
+
+    def show(self, batch: MicroBatch) -> None:
+        """Pass a micro-batch to the observations unchanged."""
+        for observation in self.observations.values():
+            observation.look(batch)
+
+    def clip(self) -> torch.Tensor:
+        """Drop the gradients of frozen rows and clip the rest; returns the norm before clipping."""
+        frozen = self.criterion.frozen()
+        if frozen is not None:
+            for matrix in self.optimiser.embeddings:
+                matrix.grad.masked_fill_(frozen[:, None], 0.0)
+        if self.clip_norm is None:
+            return torch.nn.utils.get_total_norm([parameter.grad for parameter in self.parameters])
+        return torch.nn.utils.clip_grad_norm_(self.parameters, self.clip_norm)
+
+    def step(self, learning_rate: float) -> None:
+        """Update the parameters with their gradients, and clear the gradients."""
+        self.optimiser.step(learning_rate, self.criterion.frozen())
+
+    def _precision(self) -> torch.autocast:
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
+
+    def _keep_input_vectors(self, module, inputs, output) -> None:
+        if output.requires_grad:
+            output.retain_grad()
+            self.input_vectors = output
+
+    def _compiled(self, size: int, context: int):
+        """The compiled model, tried on one batch; the model itself if this machine cannot compile."""
+        states = random_states.random_states(self.device)
+        try:
+            forward = torch.compile(self.model, dynamic=False)
+            with parametrize.cached(), self._precision():
+                hidden = forward(torch.zeros(size, context, dtype=torch.int64, device=self.device))
+            hidden.float().sum().backward()
+        except Exception as error:  # compilers and their tools raise errors of many types
+            reason = str(error).strip().split("\n")[0]
+            log(f"torch.compile does not work here ({reason}); training goes on without")
+            forward = self.model
+        for parameter in self.parameters:
+            parameter.grad = None
+        random_states.restore_random_states(states, self.device)
+        return forward
+
+    def mean_loss(self) -> float:
+        """Mean of `StepResult.nll` since the last call; waits for the device."""
+        mean = (self.running[0] / self.running[1]).item()
+        self.running.zero_()
+        return mean
+
+    def state(self) -> dict[str, dict[str, torch.Tensor]]:
+        """All tensors of the training, by group."""
+        groups = {
+            "model": self.model.state_dict(),
+            # Without the parts, which the run hash identifies.
+            "criterion": self.criterion.state(),
+            "optimiser": self.optimiser.state(),
+            "random": random_states.gathered_states(self.device),
+            "running": {"loss": self.running},
+        }
+        for name, observation in self.observations.items():
+            groups[f"observe-{name}"] = observation.tensors
+        return groups
+
+    @property
+    def snapshot_steps(self) -> list[int]:
+        """Increasing numbers of steps after which the output matrix is saved."""
+        return self.observations["snapshots"].steps if "snapshots" in self.observations else []
+
+    def load(self, groups: dict[str, dict[str, torch.Tensor]]) -> None:
+        """Restore the groups of a checkpoint."""
+        self.model.load_state_dict(groups["model"])
+        self.optimiser.load(groups["optimiser"])
+        random_states.restore_gathered_states(groups["random"], self.device)
+        self.running.copy_(groups["running"]["loss"])
+        self.criterion.load(groups["criterion"])
+        for name, observation in self.observations.items():
+            for key, tensor in observation.tensors.items():
+                tensor.copy_(groups[f"observe-{name}"][key])
+
+
+def usable_precision(wanted: str, device: str) -> str:
+    """`training.precision` if the device supports it, else float32 with a line in the log."""
+    if wanted == "bfloat16" and not has_bfloat16(device):
+        lack = "this GPU has no bfloat16" if device == "cuda" else "this CPU has neither AVX512-BF16 nor AMX"
+        log(f"{lack}; training.precision is bfloat16, but training is in float32")
+        return "float32"
+    return wanted
+
+
+def start_output_bias(model: torch.nn.Module, settings: dict, counts, outside_counts: np.ndarray | None) -> None:
+    """Initialise the output bias of a model as its `settings` say, if the model has such a setting.
+
+    counts: of the training targets, (V,). outside_counts: of another text, or None. Raises UserError if counts of
+    another text are needed and missing, or have another shape.
+    """
+    if not hasattr(model, "set_output_bias"):
+        return
+    start, outside = settings.get("output_bias"), None
+    if start not in (None, "zero", "unigram"):
+        if outside_counts is None:
+            raise UserError(f"model.output_bias is {start!r}, but no counts were given; say --counts FILE.npy")
+        if outside_counts.shape != (len(counts),):
+            raise UserError(
+                f"the file of --counts has shape {outside_counts.shape}, but the vocabulary has {len(counts):,} types; "
+                "count with the tokenizer of this corpus"
+            )
+        outside = log_unigram(outside_counts)
+    model.set_output_bias(log_unigram(counts), outside)

@@ -1,4 +1,0 @@
-"""The run table and what it is built from: config types and checks, grids, scaling.
-
-May import core, data, methods and models.
-"""

@@ -1,4 +1,0 @@
-"""Metrics as pure functions of arrays and tensors.
-
-May import core and methods.
-"""
