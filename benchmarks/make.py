@@ -3,8 +3,8 @@
     python benchmarks/make.py [--cores 2] [TARGET ...]      in a copy of the project, from nothing to the report
     python benchmarks/make.py --install                     the same from a clone, with `make` and its installation
 
-CPU seconds are those of each Python process, summed by command (the command of rarepapers, snakemake, forkserver); `train
-(copy)` is a `train` done by a fork server. The bars on two idle cores: scale smoke at most 5 minutes and 9
+CPU seconds are those of each Python process, summed by command (the command of rarepapers, snakemake, forkserver);
+`train (copy)` is a `train` done by a fork server. The bars on two idle cores: scale smoke at most 5 minutes and 9
 core-minutes, Snakemake's own process 20 s of CPU, a `make` with nothing to do 4 s, with installation 8 minutes.
 """
 

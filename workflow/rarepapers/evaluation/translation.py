@@ -24,11 +24,11 @@ from rarepapers.evaluation.temperature import FITTED, fit, temperature_rows
 from rarepapers.evaluation.text_scores import Scores
 from rarepapers.metrics import learning_curve, translation_scores
 from rarepapers.metrics.calibration import calibrate, log_frequencies
+from rarepapers.metrics.co_occurrences import count
 from rarepapers.metrics.frequency_rank import query_cosines, rank_correlations
 from rarepapers.metrics.type_language import language_of, other_language_share
 from rarepapers.metrics.word_f1 import training_frequencies, word_f1
 from raretok.metrics.align_similarity import TAU, align_similarity
-from rarepapers.metrics.co_occurrences import count
 from raretok.metrics.group_statistics import Groups, distinct
 
 
