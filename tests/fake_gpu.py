@@ -6,7 +6,7 @@ and unexpected waits, are found without one.
 """
 
 import torch
-from tests.waits import name_of, waits
+from waits import name_of, waits
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves, tree_map_only

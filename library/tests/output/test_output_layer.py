@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from methods_by_name import build_method
-from tests.waits import name_of, waits
+from waits import name_of, waits
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
