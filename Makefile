@@ -9,7 +9,14 @@ N ?= 50
 MIRROR ?= mirror
 
 # Recipes read CONFIG from the environment, so that quotes in it survive.
-export PYTHON CONFIG
+export PYTHON CONFIG CORES N
+
+# A misspelt variable must not start something else.
+VARIABLES = ARGS CONFIG CORES MIRROR N PYTHON SCALE
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name)))
+ifneq ($(filter-out $(VARIABLES) MAKEFLAGS MAKEOVERRIDES,$(GIVEN)),)
+$(error raretok: $(shell sh envs/unknown_variable.sh $(firstword $(filter-out $(VARIABLES),$(GIVEN))) $(VARIABLES)))
+endif
 
 .DEFAULT_GOAL := report
 # The scale whose results are recorded, and rendered by `make recorded`.
@@ -21,18 +28,18 @@ API = .venv/bin/python -m pdoc raretok --docformat google --no-show-source --out
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
 .PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
-	environment environment-test environment-report without-config
+	environment environment-test environment-report without-config cores attacks
 
-report: environment ## reproduce the papers and print where the report is (the default)
+report: cores environment ## reproduce the papers and print where the report is (the default)
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --cores $(CORES) $(ARGS)
 
 slurm: environment ## reproduce the papers on a cluster with SLURM, from its login node
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --workflow-profile slurm $(ARGS)
 
-recorded: environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
+recorded: cores environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
 	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $$CONFIG" --cores $(CORES) $(ARGS)
 
-finished: environment-report ## render the report of the finished runs of SCALE, even while others are running
+finished: cores environment-report ## render the report of the finished runs of SCALE, even while others are running
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) finished=true $$CONFIG" --cores $(CORES) $(ARGS)
 
 record: without-config environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
@@ -54,7 +61,7 @@ test: environment-test ## run the fast tests
 test-workflow: environment-test ## run the tests that start Snakemake
 	@$(PYTEST) -m "workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
 
-torture: environment-test ## train and evaluate a small run under N random kills and other attacks (default 50)
+torture: attacks environment-test ## train and evaluate a small run under N random kills and other attacks (default 50)
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 PYTHONPATH=. .venv/bin/python -m tests.survival.torture --attacks $(N) $(ARGS)
 
 test-slurm: environment-test ## run the tests that need SLURM, on one that runs here or is started for them
@@ -97,6 +104,12 @@ environment-test:
 
 environment-report:
 	@sh envs/setup.sh report
+
+cores:
+	@expr "$$CORES" : '[1-9][0-9]*$$' >/dev/null || [ "$$CORES" = all ] || { echo "raretok: CORES is '$$CORES'; it can be all, or a number from 1 on" >&2; exit 2; }
+
+attacks:
+	@expr "$$N" : '[1-9][0-9]*$$' >/dev/null || { echo "raretok: N is '$$N'; it must be a number of attacks, from 1 on" >&2; exit 2; }
 
 without-config:
 	@[ -z "$$CONFIG" ] || { echo "raretok: CONFIG has no effect on $(firstword $(MAKECMDGOALS)); give SCALE alone" >&2; exit 2; }

@@ -71,7 +71,8 @@ install() {
 create() {
     command -v "$python" >/dev/null 2>&1 ||
         fail "$python was not found; install Python 3.11 or newer, or name one: make PYTHON=python3.12"
-    version=$(version_of "$python") || fail "$python does not start; name another one: make PYTHON=python3.12"
+    version=$(version_of "$python") && [ -n "$version" ] ||
+        fail "$python does not start, or is no Python; name another one: make PYTHON=python3.12"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
         fail "$python is Python $version, but 3.11 or newer is needed; name one: make PYTHON=python3.12"
     "$python" -c 'import ensurepip, venv' 2>/dev/null ||

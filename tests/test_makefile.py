@@ -23,8 +23,33 @@ def test_help_names_every_scale():
 def test_help_has_every_target_of_users():
     shown = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     (phony,) = re.findall(r"^\.PHONY: ((?:.*\\\n)*.*)$", (ROOT / "Makefile").read_text(), flags=re.M)
-    own = {"environment-test", "environment-report", "without-config"}
+    own = {"environment-test", "environment-report", "without-config", "cores", "attacks"}
     assert set(re.findall(r"^  (\S+) ", shown, flags=re.M)) == set(phony.replace("\\", "").split()) - own
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ("SACLE=small", "SACLE is no variable of make; you may mean SCALE"),
+        ("scale=small", "scale is no variable of make; write SCALE=..."),
+        ("seeds=3", "seeds is a key of the config; write CONFIG='seeds=...'"),
+        ("COLOUR=red", "COLOUR is no variable of make; known are ARGS CONFIG CORES MIRROR N PYTHON SCALE"),
+        ("CORES=-1", "CORES is '-1'; it can be all, or a number from 1 on"),
+        ("CORES=1.5", "CORES is '1.5'; it can be all, or a number from 1 on"),
+        ("torture N=0", "N is '0'; it must be a number of attacks, from 1 on"),
+    ],
+)
+def test_a_misspelt_word_is_refused(words, sentence):
+    done = subprocess.run(["make", *words.split()], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"raretok: {sentence}" in done.stderr
+
+
+def test_a_program_that_is_no_python_is_refused(project):
+    environment = os.environ | {"PYTHON": "/bin/true"}
+    done = subprocess.run(["sh", "envs/setup.sh"], cwd=project, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "/bin/true does not start, or is no Python" in done.stderr
 
 
 @pytest.mark.parametrize("scale", SCALES)
