@@ -6,10 +6,10 @@ and unexpected waits, are found without one.
 """
 
 import torch
-from waits import name_of, waits
 from torch.utils import backend_registration
 from torch.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
 from torch.utils._pytree import tree_leaves, tree_map_only
+from waits import name_of, waits
 
 DEVICE = "fakegpu"
 MOVES = ("_to_copy", "copy_")

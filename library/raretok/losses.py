@@ -25,15 +25,18 @@ from raretok.checks import check_ids, check_layer, check_targets, check_tensors,
 from raretok.methods import Method, TrainingFacts
 from raretok.methods.counting import Group, checked_counts, checked_special, listed, summed
 from raretok.methods.cross_entropy import CrossEntropy
+from raretok.methods.parts import Gate, Loss, Penalty, Perturbation
 from raretok.methods.separated import Separated
 from raretok.output import output_layer
-from raretok.output.outputs import Observed, is_on_tokens
+from raretok.output.outputs import Observed
 from raretok.output.target_places import Places
 from raretok.output.transfers import ToHost, put
 
 __all__ = ["OutputLoss"]
 
 PLAIN = Method(CrossEntropy(), Separated("matrix"))
+# The class of each part.
+KINDS = {"loss": Loss, "gate": Gate, "penalty": Penalty, "perturbation": Perturbation}
 REDUCTIONS = ("mean", "sum", "none")
 # The key of the state in a `state_dict`, after the module's name.
 STATE_KEY = "_extra_state"
@@ -121,21 +124,21 @@ class OutputLoss(torch.nn.Module):
             if isinstance(part, type):
                 name = part.__name__
                 raise ValueError(f"{kind}= is the class {name}; give an instance, {name}(...)")
-            if getattr(part, "kind", None) != kind:
+            if not isinstance(part, KINDS[kind]):
                 raise ValueError(f"{kind}= is {part!r}, which is no {kind}; give one of raretok's parts")
-        if getattr(gate, "part", None) == "all":
+        if gate is not None and gate.freezes_rows:
             raise ValueError(
                 "Freeze(part='all'), the default, also stops weight decay of the rows, which a loss cannot do; "
                 "give part='b', 'c' or 'bc', or mask the rows in your optimiser"
             )
-        needing = [type(part).__name__ for part in parts.values() if hasattr(part, "start")]
+        needing = [type(part).__name__ for part in parts.values() if part.needs_counts]
         if counts is None and needing:
             raise ValueError(f"{needing[0]} needs counts=, how often each type is a target in the training text")
         if targets_per_step is not None and not targets_per_step > 0:
             raise ValueError(f"targets_per_step is {targets_per_step}; it must be above 0")
         if reduction not in REDUCTIONS:
             raise ValueError(f"reduction is {reduction!r}; it must be one of {', '.join(REDUCTIONS)}")
-        if reduction != "mean" and penalty is not None and not _is_on_tokens(penalty):
+        if reduction != "mean" and penalty is not None and not penalty.on_tokens:
             raise ValueError(
                 f"{type(penalty).__name__} is a penalty on parameters, which is added to the mean loss of a step; "
                 "leave reduction='mean'"
@@ -144,7 +147,7 @@ class OutputLoss(torch.nn.Module):
             if not 0 < value < math.inf:
                 raise ValueError(f"{name} is {value}; it must be above 0 and finite")
         group = _group_of(processes)
-        if processes not in (None, "all") and not getattr(loss, "combines_with_gates", True):
+        if processes not in (None, "all") and loss is not None and not loss.combines_with_gates:
             raise ValueError(f"{type(loss).__name__} compares the targets of all processes; leave out processes=")
         facts, special = None, listed(special)
         if counts is None and special:
@@ -199,7 +202,7 @@ class OutputLoss(torch.nn.Module):
         """Start the gate if its counts, and the number of targets per step if it needs that, are known."""
         facts, gate = self._facts, self._parts.gate
         self.gate = None
-        if gate is not None and (facts.tokens_per_step or not getattr(gate, "needs_tokens_per_step", False)):
+        if gate is not None and (facts.tokens_per_step or not gate.needs_tokens_per_step):
             self.gate = gate.start(facts)
 
     def _move(self, device: torch.device | str) -> None:
@@ -323,7 +326,7 @@ class OutputLoss(torch.nn.Module):
         """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
         targets, inputs, documents = (whole_numbers(ids) for ids in (targets, inputs, documents))
         trains = self.training and torch.is_grad_enabled()
-        needs_inputs = trains and getattr(self.method.penalty, "needs_inputs", False)
+        needs_inputs = trains and self.method.penalty is not None and self.method.penalty.needs_inputs
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
         if documents is not None:
             documents = _numbered(documents, targets).to(weight.device)
@@ -383,12 +386,13 @@ class OutputLoss(torch.nn.Module):
 
     def rare(self) -> torch.Tensor | None:
         """Which types are rare for the gate now, V (bool); None without a gate, or before `AGG`'s first step."""
-        counts_steps = getattr(self._parts.gate, "needs_tokens_per_step", False)
-        return None if self.gate is None or (counts_steps and not self.steps) else put(self.gate.rare(), self._device)
+        if self.gate is None or (self._parts.gate.needs_tokens_per_step and not self.steps):
+            return None
+        return put(self.gate.rare(), self._device)
 
     def frozen(self) -> torch.Tensor | None:
         """Rows of the embeddings that the optimiser must not change in this step, V (bool), or None."""
-        rows = self.gate.frozen() if hasattr(self.gate, "frozen") else None
+        rows = None if self.gate is None else self.gate.frozen()
         if rows is None:
             return None
         self._frozen = put(rows, self._device) if self._frozen is None else self._frozen
@@ -510,8 +514,8 @@ class OutputLoss(torch.nn.Module):
         if self.gate is not None:
             targets = torch.cat([batch.flatten() for batch in batches]).to(torch.int64)
             self.gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
-        until = getattr(self._parts.penalty, "until", None)
-        if until is not None and self.steps > until and self.method.penalty is not None:
+        until = None if self.method.penalty is None else self._parts.penalty.until
+        if until is not None and self.steps > until:
             self.method = dataclasses.replace(self.method, penalty=None)
 
     def _number(self, batches: list[torch.Tensor]) -> torch.Tensor:
@@ -563,11 +567,6 @@ def _numbered(documents: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return changes.cumsum(dim=1)
 
 
-def _is_on_tokens(penalty) -> bool:
-    """Whether a penalty, started or not, has a value per position."""
-    return is_on_tokens(penalty) or hasattr(penalty, "start")
-
-
 def _are_same(announced: torch.Tensor, targets: torch.Tensor) -> bool:
     """Whether targets are the announced ones; on a GPU, where comparing would wait, whether they are as many."""
     if announced.numel() != targets.numel():
@@ -597,7 +596,7 @@ def uncapped_part(method: Method) -> str | None:
     """The name of a part that is not defined under a soft cap, or None."""
     if method.perturbation is not None:
         return "a perturbation"
-    return "Threshold(alpha)" if getattr(method.loss, "has_margin_of_norms", False) else None
+    return "Threshold(alpha)" if method.loss.has_margin_of_norms else None
 
 
 def _counting(method: Method) -> dict[str, dict]:
@@ -605,7 +604,7 @@ def _counting(method: Method) -> dict[str, dict]:
 
     Each with its name and plain values; a file with numpy numbers could not be loaded with `weights_only=True`.
     """
-    ends = getattr(method.penalty, "until", None) is not None
+    ends = method.penalty is not None and method.penalty.until is not None
     parts = {"gate": method.gate, "penalty": method.penalty if ends else None}
     return {
         kind: {"name": type(part).__name__}

@@ -1,8 +1,10 @@
 """Methods by the names of their parts, as a config writes them: `{"gate": {"name": "agps", "mu_1": 5.0}}`."""
 
+import dataclasses
 import importlib
 
 from raretok.methods import Method
+from raretok.methods.parts import Part
 
 DEFAULTS = {"loss": {"name": "cross_entropy"}, "embedding_update": {"name": "separated", "reading": "matrix"}}
 
@@ -15,6 +17,9 @@ def build_method(settings: dict) -> Method:
 
 
 def _part(kind: str, name: str, **parameters) -> object:
-    classes = vars(importlib.import_module(f"raretok.methods.{name}")).values()
-    (part,) = (one for one in classes if getattr(one, "kind", None) == kind and one.__module__.endswith(f".{name}"))
+    module = importlib.import_module(f"raretok.methods.{name}")
+    classes = (part for part in vars(module).values() if isinstance(part, type) and part.__module__ == module.__name__)
+    (part,) = (
+        part for part in classes if dataclasses.is_dataclass(part) and issubclass(part, Part) and part.kind == kind
+    )
     return part(**parameters)

@@ -39,7 +39,7 @@ def training_jobs(process):
     found = []
     for child in children:
         try:
-            if child.name().startswith("python") and {"raretok", "train"} <= set(child.cmdline()):
+            if child.name().startswith("python") and {"rarepapers", "train"} <= set(child.cmdline()):
                 found.append(child)
         except psutil.Error:
             continue

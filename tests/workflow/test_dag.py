@@ -222,7 +222,7 @@ def test_layout_of_a_shell_line_reruns_nothing(finished, tmp_path, profile):
     """Nor where its output goes; `code` in the params covers the program."""
     changed = shutil.copytree(finished, tmp_path / "changed")
     rule = changed / "workflow/rules/train.smk"
-    reworded(rule, "raretok train ", "raretok  train ")
+    reworded(rule, "rarepapers train ", "rarepapers  train ")
     reworded(rule, ">>{log:q} 2>&1", "&>>{log:q}")
     assert reasons(changed, "--workflow-profile", f"workflow/profiles/{profile}") == {}
 
@@ -232,7 +232,7 @@ def test_another_way_to_align_aligns_again(project):
     links = "results/smoke/alignments/synthetic_translation_bpe/train.links"
     profile = ("--workflow-profile", "workflow/profiles/default")
     assert snakemake(project, "--cores", "1", links, *profile).returncode == 0
-    reworded(project / "workflow/rules/align.smk", "raretok align ", "raretok  align ")
+    reworded(project / "workflow/rules/align.smk", "rarepapers align ", "rarepapers  align ")
     assert planned(snakemake(project, "-n", links, *profile).stdout) == {}
     command = project / "workflow/rarepapers/data/alignment/align_command.py"
     reworded(command, 'SYMMETRISATION = "grow-diag-final-and"', 'SYMMETRISATION = "intersect"')

@@ -47,7 +47,7 @@ def test_failed_jobs_are_listed_last(failing):
     assert result.returncode == 1
     _, _, end = result.stdout.partition("2 jobs failed:\n")
     assert f"train shakespeare/dut_m1/1  {LOG}\n    raretok train: error: the loss of shakespeare/dut_m1 seed 1" in end
-    assert "raretok train --run" not in result.stdout
+    assert "rarepapers train --run" not in result.stdout
 
 
 def test_a_dry_run_prints_snakemakes_messages(project):

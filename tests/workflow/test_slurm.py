@@ -182,7 +182,7 @@ def hold_until_warned(project):
 
 def is_training(process, project):
     with contextlib.suppress(psutil.Error):
-        return {"raretok", "train"} <= set(process.cmdline()) and process.cwd() == str(project)
+        return {"rarepapers", "train"} <= set(process.cmdline()) and process.cwd() == str(project)
 
 
 def is_held(process):

@@ -7,6 +7,8 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from raretok.methods.parts import EmbeddingUpdate, Gate, Loss, Penalty, Perturbation
+
 
 @dataclass(frozen=True)
 class TrainingFacts:
@@ -39,31 +41,29 @@ class TrainingFacts:
 class Method:
     """A method: a loss, an embedding update, and optional parts; raises ValueError if they do not combine."""
 
-    loss: object
-    embedding_update: object
-    gate: object = None
-    penalty: object = None
-    perturbation: object = None
+    loss: Loss
+    embedding_update: EmbeddingUpdate
+    gate: Gate | None = None
+    penalty: Penalty | None = None
+    perturbation: Perturbation | None = None
     training_temperature: float = 1.0
 
     def __post_init__(self):
         if not 0 < self.training_temperature < float("inf"):
             raise ValueError(f"training_temperature is {self.training_temperature}; it must be above 0 and finite")
-        if self.gate is not None and not getattr(self.loss, "combines_with_gates", True):
+        if self.gate is not None and not self.loss.combines_with_gates:
             raise ValueError("a gate and the contrastive loss do not combine; leave one of them out")
-        update, freezes = self.embedding_update, getattr(self.gate, "part", None) == "all"
-        changes_rows = hasattr(update, "after_step") or hasattr(update, "parametrise")
-        by_rows = changes_rows or getattr(update, "skips_rows", False) or hasattr(update, "second_moment")
-        if (freezes or by_rows) and hasattr(self.penalty, "parametrise"):
+        update, freezes = self.embedding_update, self.gate is not None and self.gate.freezes_rows
+        by_rows = update.changes_rows or update.skips_rows or update.shares_second_moment
+        if (freezes or by_rows) and self.penalty is not None and self.penalty.makes_matrix:
             raise ValueError(
                 "the penalty makes the output matrix from factors, which have no rows to leave alone; "
                 "leave out the penalty, or the frozen gate and the embedding_update"
             )
-        if freezes and changes_rows:
+        if freezes and update.changes_rows:
             raise ValueError("the embedding_update changes rows that the gate leaves alone; leave one of them out")
 
     def started(self, facts: TrainingFacts) -> "Method":
         """This method with its loss, penalty and perturbation started, if they need counts."""
-        parts = {kind: getattr(self, kind) for kind in ("loss", "penalty", "perturbation")}
-        found = {kind: part.start(facts) for kind, part in parts.items() if hasattr(part, "start")}
-        return dataclasses.replace(self, **found)
+        parts = {"loss": self.loss, "penalty": self.penalty, "perturbation": self.perturbation}
+        return dataclasses.replace(self, **{kind: part and part.start(facts) for kind, part in parts.items()})

@@ -6,10 +6,11 @@ from functools import partial
 
 from raretok.methods.counting import check_not_negative
 from raretok.methods.cross_entropy import weighted_by_type
+from raretok.methods.parts import Loss, LossOf
 
 
 @dataclass(frozen=True)
-class AdaptiveTraining:
+class AdaptiveTraining(Loss):
     """Loss: w(y) times cross-entropy, with w = A exp(-t c) + 1, or w = A c^2 exp(-t c) + 1, the chi-square form.
 
     c is a type's training count divided by the median count of the types that occur, and A makes the largest weight e,
@@ -21,7 +22,7 @@ class AdaptiveTraining:
         chi_square: use the second form, whose weights are also low for the rarest types.
     """
 
-    kind = "loss"
+    needs_counts = True
 
     t: float = 1.0
     chi_square: bool = False
@@ -43,7 +44,7 @@ class AdaptiveTraining:
         raw = (exponent - exponent[plain].max()).exp() * (c**2 if self.chi_square else 1)
         weights = 1 + (math.e - 1) / raw[plain].max() * raw
         weights[special] = 1.0
-        return partial(weighted_by_type, weights.to(facts.device))
+        return LossOf(partial(weighted_by_type, weights.to(facts.device)))
 
 
 def reference(z, y, counts, t=1.0, chi_square=False):

@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Perturbation
 
 
 @dataclass(frozen=True)
-class Adversarial:
+class Adversarial(Perturbation):
     """Perturbation: the target's logit becomes <h, w_y> - alpha ||w_y|| ||h||, with ||w_y|| detached.
 
     Args:
         alpha: radius of the perturbation as a share of the embedding's norm, at least 0.
     """
-
-    kind = "perturbation"
 
     alpha: float
 

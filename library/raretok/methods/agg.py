@@ -4,6 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from raretok.methods.counting import bound_of_share, step_counts
+from raretok.methods.parts import Gate, GateState
 
 # Keeps Eq. 8 finite while no rare token has occurred (authors' code; docs/deviations.md, A5).
 EPSILON = 1e-7
@@ -11,7 +12,7 @@ DIVISORS = ("elapsed", "memory")
 
 
 @dataclass(frozen=True)
-class AGG:
+class AGG(Gate):
     """Gate: adaptive gradient gating (agg, Eqs. 5 to 10), from counts of the last K steps.
 
     a_k counts type k among the targets of the last `memory` steps, including the current one (docs/deviations.md, A4),
@@ -29,7 +30,6 @@ class AGG:
         divisor: `elapsed` divides by min(step, memory), as in the authors' code; `memory` by K, as printed (A3).
     """
 
-    kind = "gate"
     # alpha has no meaning without the mean number of targets per step.
     needs_tokens_per_step = True
 
@@ -56,7 +56,7 @@ class AGG:
         return Counters(self, facts)
 
 
-class Counters:
+class Counters(GateState):
     """The target counts of a run, summed over the last K steps.
 
     Targets that leave the sum are regenerated if possible (`facts.earlier_targets`), and kept otherwise; a ring buffer

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import bound_of_share, first_rare_rank, frequency_ranks, step_counts
+from raretok.methods.parts import Gate, GateState
 
 READINGS = ("eq15", "alg1")
 
 
 @dataclass(frozen=True)
-class AGPS:
+class AGPS(Gate):
     """Gate: adaptive gradient partial scaling (agps, Eqs. 10 to 15), from counts of the whole training corpus.
 
     Rare words that are not a target of the step get f1 times the gradient from targets that are not rare, and f2 times
@@ -23,8 +24,6 @@ class AGPS:
         touches: share of the rare words whose count is below mu_2 in the paper's corpus; scaled runs of the pipeline
             derive mu from it.
     """
-
-    kind = "gate"
 
     rare_from: int
     mu_1: float
@@ -51,7 +50,7 @@ class AGPS:
         return State(self, facts)
 
 
-class State:
+class State(GateState):
     """The rare words, their two fixed factors, and the words that are targets of the current step.
 
     A scaled run derives i_r and mu from its own counts (docs/deviations.md, Scaled runs). i_r is the smallest rank such

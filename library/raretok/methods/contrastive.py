@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import summed
+from raretok.methods.parts import Loss
 
 
 @dataclass(frozen=True)
-class Contrastive:
+class Contrastive(Loss):
     """Loss: -log(exp<h_t, w_{y_t}> / sum_s exp<h_t, w_{y_s}>), s over all positions of the micro-batch.
 
     The micro-batch is that of all processes. A type that is the target of n_k positions occurs n_k times in the sum,
@@ -14,7 +15,6 @@ class Contrastive:
     target, plus log n of the own target, which has no gradient. It does not combine with gates.
     """
 
-    kind = "loss"
     # Its D covers only the batch's targets, for which gates are not defined.
     combines_with_gates = False
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Penalty
 
 
 @dataclass(frozen=True)
-class CosReg:
+class CosReg(Penalty):
     """Penalty: gamma times the mean cosine of all pairs of rows of the output embedding.
 
     Computed as gamma / V^2 * (||sum_i w_i / ||w_i|| ||^2 - V). A row of zeros (the padding row of some models) has no
@@ -15,8 +16,6 @@ class CosReg:
     Args:
         gamma: weight of the penalty, at least 0.
     """
-
-    kind = "penalty"
 
     gamma: float = 1.0
 

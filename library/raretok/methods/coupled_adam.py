@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import EmbeddingUpdate
+
 
 @dataclass(frozen=True)
-class CoupledAdam:
+class CoupledAdam(EmbeddingUpdate):
     """AdamW uses one second moment for all rows of the embedding matrices: the mean over the vocabulary.
 
     The mean is taken per dimension. Rare and frequent types thus take steps of the same scale.
     """
 
-    kind = "embedding_update"
+    shares_second_moment = True
 
     def second_moment(self, own):
         """The shared second moment of the rows: ... x V x d -> ... x 1 x d."""

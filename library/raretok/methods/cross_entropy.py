@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import Loss
+
 
 @dataclass(frozen=True)
-class CrossEntropy:
+class CrossEntropy(Loss):
     """Loss: maximum likelihood, -log softmax(z)[y], optionally smoothed towards the uniform distribution.
 
     Args:
@@ -13,7 +15,6 @@ class CrossEntropy:
 
     label_smoothing: float = 0.0
 
-    kind = "loss"
     # The output layer knows its gradient in closed form.
     is_cross_entropy = True
 

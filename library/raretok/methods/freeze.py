@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from raretok.methods.counting import SHARE_OF, first_rare_rank, frequency_ranks
+from raretok.methods.parts import Gate, GateState
 
 PARTS = ("all", "b", "c", "bc")
 # Default share of types that are rare if neither share nor rank is given (agg, section 3.1).
@@ -10,7 +11,7 @@ SHARE = 0.2
 
 
 @dataclass(frozen=True)
-class Freeze:
+class Freeze(Gate):
     """Gate: drops parts of the gradient of rare rows, or freezes the rows (agg, sections 3.2 and 3.3).
 
     The gradient of a rare row is (a) from positions where it is the target, (b) from positions with a target that
@@ -28,8 +29,6 @@ class Freeze:
         share_of: base of the share. `occurring`: types that occur in training, without special ones, as in the papers.
             `all`: all types; those that never occur are the rarest.
     """
-
-    kind = "gate"
 
     part: str = "all"
     share: float | None = None
@@ -49,12 +48,17 @@ class Freeze:
         if self.until is not None and self.until < 1:
             raise ValueError("until must be at least 1 step, or left out for the whole training")
 
+    @property
+    def freezes_rows(self) -> bool:
+        """Whether rows keep their values."""
+        return self.part == "all"
+
     def start(self, facts) -> "State":
         """The gate's state before the first step; raises ValueError if no type, or every type, is rare."""
         return State(self, facts)
 
 
-class State:
+class State(GateState):
     """The rare types, and the number of steps begun (`step`)."""
 
     def __init__(self, gate: Freeze, facts):

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Loss, LossOf
 from raretok.methods.unigram import log_unigram
 
 
 @dataclass(frozen=True)
-class LogitAdjustment:
+class LogitAdjustment(Loss):
     """Loss: cross-entropy of z + tau log pi, with pi the unigram distribution of the training targets.
 
     Evaluation uses plain z. With an output bias that starts at 0, this trains exactly like maximum likelihood with a
@@ -18,7 +19,7 @@ class LogitAdjustment:
         tau: at least 0; 0 is cross-entropy.
     """
 
-    kind = "loss"
+    needs_counts = True
 
     tau: float = 1.0
 
@@ -28,7 +29,7 @@ class LogitAdjustment:
     def start(self, facts):
         """The loss, with the unigram distribution of the training targets."""
         shift = self.tau * log_unigram(facts.counts).to(facts.device)
-        return partial(_with_shift, shift)
+        return LossOf(partial(_with_shift, shift))
 
 
 def _with_shift(shift, outputs):

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import EmbeddingUpdate
+
 
 @dataclass(frozen=True)
-class MuCentering:
+class MuCentering(EmbeddingUpdate):
     """Subtracts the mean row from the output matrix, tied or not; the softmax stays the same."""
 
-    kind = "embedding_update"
+    changes_rows = True
 
     def after_step(self, weight) -> None:
         """Centre a matrix, ... x V x d, in place."""

@@ -3,17 +3,16 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Penalty
 
 
 @dataclass(frozen=True)
-class MuLoss:
+class MuLoss(Penalty):
     """Penalty: strength * ||mu||^2, with mu the mean row of the output embedding.
 
     Args:
         strength: lambda, the weight of the penalty, at least 0.
     """
-
-    kind = "penalty"
 
     strength: float = 1e-4
 

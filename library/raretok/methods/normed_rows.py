@@ -2,16 +2,18 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import EmbeddingUpdate
+
 
 @dataclass(frozen=True)
-class NormedRows:
+class NormedRows(EmbeddingUpdate):
     """All rows of the output embedding share one trained norm, s, which starts at 1 / sqrt(d).
 
     Directions are normalised after every step and have no weight decay. Hidden vectors come from a layer norm, so s is
     nGPT's s_z as its code stores it. A tied input embedding has the same rows.
     """
 
-    kind = "embedding_update"
+    changes_rows = True
 
     def parametrise(self, model) -> None:
         """Replace the output matrix by s and directions."""

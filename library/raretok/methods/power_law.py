@@ -5,10 +5,11 @@ from functools import partial
 
 from raretok.methods.counting import check_not_negative
 from raretok.methods.cross_entropy import weighted_by_type
+from raretok.methods.parts import Loss, LossOf
 
 
 @dataclass(frozen=True)
-class PowerLawDecay:
+class PowerLawDecay(Loss):
     """Loss: count(y)^-alpha / Z times cross-entropy; Z is the mean of the powers over all training targets.
 
     The authors divide by each batch's sum of weights; here a position's loss does not depend on others.
@@ -18,7 +19,7 @@ class PowerLawDecay:
         alpha: at least 0; 0 is cross-entropy, and with 1 every type has the same total weight.
     """
 
-    kind = "loss"
+    needs_counts = True
 
     alpha: float = 1.0
 
@@ -38,7 +39,7 @@ class PowerLawDecay:
         z = (counts * powers)[plain].sum() / counts[plain].sum()
         weights = powers / z
         weights[special] = 1.0
-        return partial(weighted_by_type, weights.to(facts.device))
+        return LossOf(partial(weighted_by_type, weights.to(facts.device)))
 
 
 def reference(z, y, counts, alpha=1.0):

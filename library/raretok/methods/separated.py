@@ -6,19 +6,19 @@ of zeros, never None, so momentum and weight decay still move it. This gives thr
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import EmbeddingUpdate
+
 READINGS = ("matrix", "listing", "skip")
 
 
 @dataclass(frozen=True)
-class Separated:
+class Separated(EmbeddingUpdate):
     """How AdamW treats the rows of the embedding matrices.
 
     reading: `matrix`, as everywhere else; `listing`, as in Listing 2 and the authors' optimiser groups: equal to
     `matrix` when tied, and without weight decay on an untied output matrix; `skip`, as in the text: a row whose
     gradient is all zero is left alone, including its moments, decay and step count.
     """
-
-    kind = "embedding_update"
 
     reading: str
 

@@ -3,6 +3,8 @@
 import math
 from dataclasses import dataclass
 
+from raretok.methods.parts import Loss
+
 # Smallest argument of the logarithm (authors' code), reached just above the threshold, where exp(gap) - 1 equals gap.
 FLOOR = 1e-9
 # Below this margin the threshold, and the closed form's differences of probabilities, would lose digits in float32.
@@ -10,7 +12,7 @@ NARROW = 0.1
 
 
 @dataclass(frozen=True)
-class Softminus:
+class Softminus(Loss):
     """Loss: cross-entropy over logits that decrease smoothly towards the threshold theta_t = z_t[y_t] - margin.
 
     z' = C log(max(1e-9, exp((z - theta) / C) - 1)) + theta for z > theta, else -inf.
@@ -21,7 +23,6 @@ class Softminus:
         detach_threshold: no gradient through theta ("DT").
     """
 
-    kind = "loss"
     # Logits equal to theta are dropped.
     is_strict = True
 
@@ -38,7 +39,7 @@ class Softminus:
         object.__setattr__(self, "is_narrow", bool(self.margin < NARROW))
 
     @property
-    def has_closed_form(self):
+    def drops_logits(self):
         """Whether the plain softmax is enough: with C = 1, exp(theta) is subtracted from every exponential."""
         return self.c == 1 and not self.is_narrow
 

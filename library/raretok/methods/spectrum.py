@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 
+from raretok.methods.parts import Penalty
+
 PRIORS = ("exponential", "polynomial")
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(Penalty):
     """orthogonality * (||U^T U - I||^2 + ||V^T V - I||^2) + decay * ||sigma - prior||^2, Frobenius and 2-norms.
 
     The prior is c1 exp(-c2 k^g) or c1 k^-g for the k-th singular value, k from 1; c1 is fitted so that the prior's
@@ -17,7 +19,7 @@ class Spectrum:
     c2: rate of the exponential prior, >= 0.
     """
 
-    kind = "penalty"
+    makes_matrix = True
 
     orthogonality: float = 1.0
     decay: float = 10.0

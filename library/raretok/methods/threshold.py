@@ -3,9 +3,11 @@
 import math
 from dataclasses import dataclass
 
+from raretok.methods.parts import Loss
+
 
 @dataclass(frozen=True)
-class Threshold:
+class Threshold(Loss):
     """Loss: cross-entropy over the logits that are at least theta_t = z_t[y_t] - margin_t; the others become -inf.
 
     Types below the threshold at a position get no gradient from it. Such models are best at a temperature below 1:
@@ -18,10 +20,7 @@ class Threshold:
         detach_under: keep the values below the threshold and cut only their gradient (G.2, "DUT").
     """
 
-    kind = "loss"
-    has_closed_form = True
-    # Logits equal to theta are kept.
-    is_strict = False
+    drops_logits = True
 
     margin: float | None = None
     alpha: float | None = None

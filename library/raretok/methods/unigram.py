@@ -3,10 +3,11 @@
 from dataclasses import dataclass, field
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Penalty
 
 
 @dataclass(frozen=True)
-class UnigramDivergence:
+class UnigramDivergence(Penalty):
     """Penalty: -strength * KL(unigram || p) at every position, in the first steps (natural_bias, A.4).
 
     Early in training a model comes close to the unigram distribution; the penalty prevents it (docs/deviations.md, N9).
@@ -18,7 +19,8 @@ class UnigramDivergence:
             no gradient beyond.
     """
 
-    kind = "penalty"
+    needs_counts = True
+    on_tokens = True
 
     strength: float
     until: int | None = field(default=None, metadata={"scales_with": "steps"})
@@ -36,8 +38,10 @@ class UnigramDivergence:
         return TokenPenalty(self, log_unigram(facts.counts).to(facts.device))
 
 
-class TokenPenalty:
-    """A penalty per position, on plain, ungated logits."""
+class TokenPenalty(Penalty):
+    """The penalty in use, per position."""
+
+    on_tokens = True
 
     def __init__(self, penalty: UnigramDivergence, log_q):
         """log_q: log unigram probabilities, V, in 64 bits."""

@@ -3,13 +3,14 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Penalty
 
 # Least value of 1 - p, from Welleck et al.'s code: below it the logarithm is cut and has no gradient.
 FLOOR = 1e-5
 
 
 @dataclass(frozen=True)
-class Unlikelihood:
+class Unlikelihood(Penalty):
     """Penalty: -alpha * sum over c in C_t of log(1 - p(c | t)) at every position t, from the plain logits.
 
     C_t are the distinct inputs of the same document up to t, without the target y_t. The loss needs `inputs` at every
@@ -21,8 +22,9 @@ class Unlikelihood:
             tokens to all others, and the gate keeps the loss from taking it back from the rare ones.
     """
 
-    kind = "penalty"
+    on_tokens = True
     needs_inputs = True
+    has_closed_form = True
 
     alpha: float = 1.0
     gated: bool = False

@@ -3,17 +3,19 @@
 from dataclasses import dataclass
 
 from raretok.methods.counting import check_not_negative
+from raretok.methods.parts import Penalty
 
 
 @dataclass(frozen=True)
-class ZLoss:
+class ZLoss(Penalty):
     """Penalty: strength * log^2 Z at every position, with Z the sum of the exponentials of the plain logits.
 
     Args:
         strength: weight of the penalty, at least 0.
     """
 
-    kind = "penalty"
+    on_tokens = True
+    has_closed_form = True
 
     strength: float = 1e-4
 

@@ -97,13 +97,13 @@ class ChunkLoss:
     @property
     def drops(self) -> bool:
         """Whether the loss drops logits and has a closed form."""
-        return self.is_plain and not self.on_tokens and getattr(self.method.loss, "has_closed_form", False)
+        return self.is_plain and not self.on_tokens and self.method.loss.drops_logits
 
     @property
     def is_closed_cross_entropy(self) -> bool:
         """Whether D has the closed form softmax minus target, and the penalty, if there is one, a closed form, too."""
-        is_closed = not self.on_tokens or hasattr(self.method.penalty, "closed_form")
-        return self.is_plain and is_closed and getattr(self.method.loss, "is_cross_entropy", False)
+        is_closed = not self.on_tokens or self.method.penalty.has_closed_form
+        return self.is_plain and is_closed and self.method.loss.is_cross_entropy
 
     @property
     def is_cross_entropy(self) -> bool:

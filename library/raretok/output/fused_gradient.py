@@ -155,7 +155,7 @@ def _in_two_passes(chunks, z, part: slice, targets, target_logits, weights, hidd
     hidden, weight = hidden.to(chunks.high), weight.detach()
     outputs = Outputs(z, hidden, weight, targets, None, chunks.inputs, positions, chunks.padding, chunks.documents)
     threshold = (loss.least_kept(outputs, target_logits), loss.is_strict) if chunks.drops else (None, False)
-    label_smoothing = getattr(loss, "label_smoothing", 0.0)
+    label_smoothing = loss.label_smoothing
     found = fusion(row_statistics, z, *threshold, bool(label_smoothing), observed is not None, soft_cap)
     if found is None:
         return None

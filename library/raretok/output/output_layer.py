@@ -25,7 +25,7 @@ from torch.autograd.function import once_differentiable
 
 from raretok.output.chunk_loss import ChunkLoss
 from raretok.output.gated_gradient import GatedGradient, accumulate, multiply
-from raretok.output.outputs import Observed, Outputs, is_on_tokens, of_batch
+from raretok.output.outputs import Observed, Outputs, is_on_tokens
 from raretok.output.target_places import Places
 
 # Bytes of a chunk's logits: what fits into a CPU's cache, and what keeps a GPU busy.
@@ -90,11 +90,11 @@ def output_loss(
     """
     hidden = hidden.flatten(0, -2)
     penalty = method.penalty
-    needs_inputs = getattr(penalty, "needs_inputs", False)
-    if needs_inputs and (inputs is None or inputs.dim() != 2 or inputs.numel() != targets.numel()):
+    has_sequences = inputs is not None and inputs.dim() == 2 and inputs.numel() == targets.numel()
+    if penalty is not None and penalty.needs_inputs and not has_sequences:
         raise ValueError("the penalty needs `inputs`, B x T, one for each target")
     places = Places(gate_state, targets, padding) if places is None else places
-    batch = of_batch(method.loss, places.targets, len(weight))
+    batch = method.loss.of_batch(places.targets, len(weight))
     low = weight.dtype
     if torch.is_autocast_enabled(hidden.device.type) and low == torch.float32:
         low = torch.get_autocast_dtype(hidden.device.type)

@@ -9,6 +9,7 @@ import torch
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
+from raretok.methods.parts import Penalty
 from raretok.output.softmax_gradient import softmax_of
 
 
@@ -104,19 +105,14 @@ class _CrossEntropy(torch.autograd.Function):
         return d.scatter_add_(1, ctx.rows, gradient * (ctx.label_smoothing - 1)), None, None, None, None
 
 
-def of_batch(loss, targets: torch.Tensor, types: int):
-    """What a loss computes from all targets of a micro-batch (n, of all processes), or None."""
-    return loss.of_batch(targets, types) if hasattr(loss, "of_batch") else None
-
-
-def is_on_tokens(penalty) -> bool:
+def is_on_tokens(penalty: Penalty | None) -> bool:
     """Whether a method's penalty has a value per position; False for one on parameters, and for None."""
-    return hasattr(penalty, "token_loss")
+    return penalty is not None and penalty.on_tokens
 
 
-def is_ungated(penalty) -> bool:
+def is_ungated(penalty: Penalty | None) -> bool:
     """Whether a method's penalty has a value per position and its gradient bypasses the gate."""
-    return is_on_tokens(penalty) and not getattr(penalty, "gated", False)
+    return is_on_tokens(penalty) and not penalty.gated
 
 
 def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor | None]:

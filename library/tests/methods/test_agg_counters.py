@@ -185,11 +185,10 @@ def test_special_types_do_not_count_as_rare_for_alpha():
         ({"alpha": 0.0}, "alpha must be above 0"),
         ({"alpha": 0.02, "memory": 0}, "memory must be at least 1 step"),
         ({"alpha": 0.02, "divisor": "steps"}, "divisor must be one of elapsed, memory"),
-        ({"alpha": 0.02, "memory": 1.5}, "memory is 1.5; it must be a whole number or null"),
     ],
 )
 def test_wrong_values_are_refused(part, sentence):
-    with pytest.raises(ValueError, match=f"method.gate.*{sentence}"):
+    with pytest.raises(ValueError, match=sentence):
         build_method({"gate": {"name": "agg"} | part})
 
 

@@ -234,7 +234,7 @@ def test_a_narrow_softminus_keeps_its_digits_in_float32(margin, detach):
 )
 def test_weights_of_large_parameters_are_finite(name, options, counts, expected):
     method = build_method({"loss": {"name": name, **options}}).started(TrainingFacts(counts, ()))
-    torch.testing.assert_close(method.loss.args[0], torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(method.loss.function.args[0], torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -303,8 +303,8 @@ def test_special_types_have_weight_1_and_do_not_change_other_weights(name):
 def test_types_that_never_occur_have_the_weight_of_the_rarest(name, options):
     """They may occur in a text that the model is trained on later; 1 is the lowest weight, or one of many."""
     method = build_method({"loss": {"name": name, **options}})
-    weights = method.started(TrainingFacts([0, 90, 0, 40, 7, 0], (0,))).loss.args[0]
-    alone = method.started(TrainingFacts([90, 40, 7], ())).loss.args[0]
+    weights = method.started(TrainingFacts([0, 90, 0, 40, 7, 0], (0,))).loss.function.args[0]
+    alone = method.started(TrainingFacts([90, 40, 7], ())).loss.function.args[0]
     assert torch.equal(weights[[1, 3, 4]], alone)
     assert weights[2] == weights[5] == weights[4] != 1
     assert weights[0] == 1

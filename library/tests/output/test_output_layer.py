@@ -9,9 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from methods_by_name import build_method
-from waits import name_of, waits
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
+from waits import name_of, waits
 
 from raretok.methods import (
     TrainingFacts,

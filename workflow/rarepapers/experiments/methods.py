@@ -9,6 +9,7 @@ import typing
 from rarepapers.core.errors import UserError
 from rarepapers.core.type_check import check_of
 from raretok.methods import Method
+from raretok.methods.parts import Part
 
 KINDS = ("loss", "gate", "penalty", "perturbation", "embedding_update")
 DEFAULTS = {
@@ -65,9 +66,10 @@ def find_part(kind: str, name: str | None, where: str) -> type:
         if error.name != module_name:
             raise
         raise UserError(f"{where}.name is {name!r}, but there is no library/raretok/methods/{name}.py") from None
-    # Only classes that the module defines itself.
-    parts = (part for part in vars(module).values() if getattr(part, "__module__", None) == module_name)
-    found = next((part for part in parts if getattr(part, "kind", None) == kind), None)
-    if found is None:
+    # A part that its file defines; those in use after `start` are no dataclasses.
+    defined = (value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module_name)
+    parts = (value for value in defined if issubclass(value, Part) and dataclasses.is_dataclass(value))
+    part = next((part for part in parts if part.kind == kind), None)
+    if part is None:
         raise UserError(f"{where}.name is {name!r}, which is no {kind}")
-    return found
+    return part

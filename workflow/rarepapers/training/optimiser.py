@@ -34,7 +34,7 @@ class RowAdamW:
         beta1, beta2 = self.betas
         gradient = self.parameter.grad
         touched = torch.ones_like(self.row_steps, dtype=torch.bool)
-        if getattr(self.update, "skips_rows", False):
+        if self.update.skips_rows:
             touched = gradient.ne(0).any(dim=-1, keepdim=True)
         self.row_steps += touched
         self.exp_avg.copy_(torch.where(touched, torch.lerp(self.exp_avg, gradient, 1 - beta1), self.exp_avg))
@@ -50,7 +50,7 @@ class RowAdamW:
         steps = self.row_steps.clamp_min(1).double()
         size = (learning_rate / (1 - beta1**steps)).to(gradient.dtype)
         scale = (1 - beta2**steps).sqrt().to(gradient.dtype)
-        second_moment = getattr(self.update, "second_moment", lambda own: own)(self.exp_avg_sq)
+        second_moment = self.update.second_moment(self.exp_avg_sq)
         change = size * self.exp_avg / (second_moment.sqrt() / scale + self.eps)
         decayed = self.parameter * (1 - learning_rate * self.weight_decay)
         self.parameter.copy_(torch.where(touched, decayed - change, self.parameter))
@@ -98,7 +98,7 @@ class Optimiser:
         self.betas, self.eps = tuple(settings["betas"]), settings["eps"]
         decay = settings["weight_decay"]
         self.model, self.update = model, method.embedding_update
-        update_rows = getattr(self.update, "skips_rows", False) or hasattr(self.update, "second_moment")
+        update_rows = self.update.skips_rows or self.update.shares_second_moment
         # Names of parameters by weight decay.
         self.groups: dict[float, list[str]] = {}
         self.rows: dict[str, RowAdamW] = {}
@@ -109,7 +109,7 @@ class Optimiser:
         for name, parameter in self.parameters.items():
             is_embedding = parameter is input_weight or parameter is output_weight
             untied_output = is_embedding and parameter is not input_weight
-            decays = parameter.dim() >= 2 and (getattr(self.update, "decays_untied_output", True) or not untied_output)
+            decays = parameter.dim() >= 2 and (self.update.decays_untied_output or not untied_output)
             # Factors of a parametrised matrix have an orthogonality penalty, which decay would counteract.
             decays = decays and ".parametrizations." not in name
             own_decay = decay if decays else 0.0
@@ -146,7 +146,7 @@ class Optimiser:
             rows.step(learning_rate)
         for matrix, before in kept:
             matrix.copy_(torch.where(frozen[:, None], before, matrix))
-        if hasattr(self.update, "after_step"):
+        if self.update.changes_rows:
             self.update.after_step(self.model.output_weight)
         for parameter in self.parameters.values():
             parameter.grad = None

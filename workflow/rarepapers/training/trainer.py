@@ -66,7 +66,7 @@ class Trainer:
         self.padding = facts.padding
         method = build_method(settings["method"])
         for part in (method.penalty, method.embedding_update):
-            if hasattr(part, "parametrise"):
+            if part is not None:
                 part.parametrise(self.model)
         self.model.to(self.device)
         try:
