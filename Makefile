@@ -22,12 +22,9 @@ endif
 # The scale whose results are recorded, and rendered by `make recorded`.
 RECORDED_SCALE = $(or $(SCALE),small)
 
-# The API reference of the package's public names; the folder to write it to follows.
-API = .venv/bin/python -m pdoc raretok --docformat google --no-show-source --output-directory
-
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record record-page site remeasure accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record record-page accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
 	environment environment-test environment-report without-config cores attacks
 
 report: cores environment ## reproduce the papers and print where the report is (the default)
@@ -44,10 +41,6 @@ finished: cores environment-report ## render the report of the finished runs of 
 
 record: without-config environment ## copy the results that the report of SCALE (default small) needs to results/recorded/SCALE
 	@.venv/bin/python -m rarepapers record --results results/$(RECORDED_SCALE) --output results/recorded/$(RECORDED_SCALE)
-	@.venv/bin/python -m rarepapers compare-recorded --scale $(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data
-
-remeasure: without-config environment ## recompute metrics of the recorded runs of SCALE (default small) with the current code, without weights
-	@.venv/bin/python -m rarepapers remeasure --recorded results/recorded/$(RECORDED_SCALE) --data results/$(RECORDED_SCALE)/data $(ARGS)
 
 accept: environment ## accept finished results of SCALE from another machine, if data, settings and code are the same
 	@.venv/bin/python -m rarepapers accept $(if $(SCALE),--scale $(SCALE)) $(if $(CONFIG),--config $(CONFIG)) $(ARGS)
@@ -77,15 +70,11 @@ record-page: ## render the report of results/recorded/SCALE (default small) and 
 	@$(MAKE) recorded ARGS="$(ARGS) --forcerun readme" # new markers in docs/findings.md do not trigger the rule
 	@git add README.md docs/findings.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
-site: environment-test ## build site/ for any static host: recorded report, documentation, API reference
-	@.venv/bin/python -m rarepapers site --output site
-	@$(API) site/api
-
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/
-	@$(API) docs-site && echo "docs-site/index.html"
+	@.venv/bin/python -m pdoc raretok --docformat google --no-show-source --output-directory docs-site && echo "docs-site/index.html"
 
-crate: environment ## pack the finished workflow of SCALE with its provenance, as a Workflow Run RO-Crate
-	@sh envs/crate.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" $(ARGS)
+crate: without-config environment ## pack the results of SCALE (default small) with their workflow, as a Workflow Run RO-Crate
+	@.venv/bin/python envs/crate.py results/$(RECORDED_SCALE) raretok-$(RECORDED_SCALE).zip
 
 clean: without-config ## remove the results of SCALE (or of config's scale) and caches; keep .venv and downloads
 	@sh envs/clean.sh "$(SCALE)"

@@ -127,6 +127,6 @@ for name in TABLE.papers:
 onstart:
     keep_one_timer(workflow.scheduler)
     try:
-        before_start(TABLE, elsewhere=not workflow.local_exec, limits=workflow.global_resources)
+        before_start(TABLE, elsewhere=not workflow.local_exec)
     except UserError as error:
         raise WorkflowError(str(error)) from None

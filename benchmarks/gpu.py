@@ -1,4 +1,4 @@
-"""Checks and measurements that need a GPU, in stages: correctness, speed, and whole runs.
+"""Checks and measurements that need a GPU, in stages: correctness and speed.
 
     python benchmarks/gpu.py --output gpu.jsonl                          all stages
     python benchmarks/gpu.py --output gpu.jsonl --stages layer           some
@@ -36,8 +36,6 @@ STAGES = {
     "parts": 60,
     "steps": 150,
     "layer": 560,
-    "stacks": 500,
-    "runs": 580,
 }
 # Seconds below which a stage is not started: importing torch and starting CUDA take about as long.
 LEAST = 10
@@ -45,16 +43,12 @@ LEAST = 10
 
 @dataclass
 class Bench:
-    """Options of a stage. minutes: time for runs in the stage `runs`; workers: number of concurrent runs."""
+    """Options of a stage."""
 
     stage: str
     device: str
     tiny: bool
     output: Path
-    minutes: float
-    workers: int
-    scale: str
-    order: Path | None
 
     def emit(self, **measured) -> None:
         """Write one measurement and print it."""
@@ -81,16 +75,13 @@ def lines(output: Path) -> list[dict]:
 
 def run_stage(arguments: argparse.Namespace, stage: str, left: float) -> None:
     """Run one stage in a separate process, for at most `left` seconds; writes its end to the output."""
-    words = ["--output", arguments.output, "--device", arguments.device, "--minutes", arguments.minutes]
-    words += ["--workers", arguments.workers, "--scale", arguments.scale]
-    words += ["--order", arguments.order] if arguments.order else []
-    words += ["--tiny"] if arguments.tiny else []
-    command = [sys.executable, __file__, "--run", stage, *map(str, words)]
+    command = [sys.executable, __file__, "--run", stage, "--output", str(arguments.output)]
+    command += ["--device", arguments.device, *(["--tiny"] if arguments.tiny else [])]
     # For the stage and all its child processes.
     path = os.pathsep.join(filter(None, [str(ROOT / "workflow"), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": path}
     started = time.monotonic()
-    limit = min(left, max(STAGES[stage], 60 * arguments.minutes + 60 if stage == "runs" else 0))
+    limit = min(left, STAGES[stage])
     # A session of its own, so that whatever the stage started ends with it and leaves the GPU to the next stage.
     with subprocess.Popen(command, env=environment, start_new_session=True) as process:
         try:
@@ -133,15 +124,10 @@ def main() -> int:
     parser.add_argument("--tiny", action="store_true", help="sizes at which a CPU tests the stages themselves")
     parser.add_argument("--again", action="store_true", help="measure finished stages again")
     parser.add_argument("--seconds", type=float, default=math.inf, help="of all stages together (default: no limit)")
-    parser.add_argument("--minutes", type=float, default=8, help="of the stage runs (default: %(default)s)")
-    parser.add_argument("--workers", type=int, default=12, help="of the stage runs (default: %(default)s)")
-    parser.add_argument("--scale", default="small", help="of the stage runs (default: %(default)s)")
-    parser.add_argument("--order", type=Path, help="of the stage runs: `rarepapers work --order`")
     parser.add_argument("--run", choices=STAGES, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.run:
-        fields = {"device", "tiny", "output", "minutes", "workers", "scale", "order"}
-        bench = Bench(arguments.run, **{name: value for name, value in vars(arguments).items() if name in fields})
+        bench = Bench(arguments.run, arguments.device, arguments.tiny, arguments.output)
         importlib.import_module(f"gpu_stages.{arguments.run}").main(bench)
         return 0
     arguments.output.parent.mkdir(parents=True, exist_ok=True)

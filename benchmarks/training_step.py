@@ -14,8 +14,8 @@ seconds, which other processes affect least, elsewhere wall time.
 """
 
 import argparse
+import math
 import statistics
-import tempfile
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from plain_loops import Plain
 from rarepapers.core.config_files import merge
 from rarepapers.core.special_types import END, SPECIAL
 from rarepapers.machine.device import has_bfloat16, keep_freed_memory
-from rarepapers.training.training_run import Training
+from rarepapers.training.loop import build
 
 CHARACTERS, TOKENS, PAIRS = 100_000, 2_000_000, 20_000
 
@@ -138,20 +138,17 @@ def made_corpus(kind: str, preset: Preset, context: int) -> SimpleNamespace:
 class Ours:
     """The training of a run as `rarepapers train` does it, without validation and files."""
 
-    def __init__(self, run: dict, corpus, device: str, compiled: bool):
-        nowhere = Path(tempfile.gettempdir()) / "no-state"
-        self.training = Training(run, corpus, nowhere, nowhere)
-        self.training.build(device, compiled)
-        precision = run["settings"]["training"].get("precision", "float32")
-        assert self.training.trainer.precision == precision, "this CPU has no bfloat16"
+    def __init__(self, settings: dict, corpus, device: str, compiled: bool):
+        self.task, self.trainer, self.schedule = build(settings, corpus, device, compiled)
+        precision = settings["training"].get("precision", "float32")
+        assert self.trainer.precision == precision, "this CPU has no bfloat16"
 
     def step(self, number: int) -> None:
-        training = self.training
-        training.progress.step = number
-        result = training.backward()
-        if training.trainer.device == "cpu":
-            training.check(result)
-        training.trainer.step(training.learning_rate)
+        result = self.trainer.backward(self.task.micro_batches(number))
+        if self.trainer.device == "cpu":
+            # The loop reads them, too.
+            assert all(map(math.isfinite, (result.loss.item(), result.norm.item())))
+        self.trainer.step(self.schedule(number))
 
 
 def seconds(contender, device: str, numbers: range) -> float:
@@ -178,9 +175,9 @@ def compare(name: str, arguments: argparse.Namespace) -> None:
 
     def ours(method: dict, precision: str) -> Ours:
         changes = {"method": method, "training": {"precision": precision}}
-        return Ours(vars(run) | {"settings": merge(settings, changes)}, corpus, device, compiled)
+        return Ours(merge(settings, changes), corpus, device, compiled)
 
-    task = ours({}, precisions[0]).training.task
+    task = ours({}, precisions[0]).task
     makers = {"plain loop": lambda: Plain(settings, task, corpus, device, compiled)} | {
         f"{method}, {precision}": lambda parts=parts, precision=precision: ours(parts, precision)
         for method, parts in methods.items()

@@ -103,7 +103,7 @@ def test_config_belongs_into_config(project):
         assert done.returncode == status, option
 
 
-@pytest.mark.parametrize("target", ["record", "remeasure", "clean"])
+@pytest.mark.parametrize("target", ["record", "clean"])
 def test_config_is_refused_where_it_has_no_effect(project, target):
     done = subprocess.run(
         ["make", "--no-print-directory", target, "CONFIG=scale=small seeds=1"],

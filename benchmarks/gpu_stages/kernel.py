@@ -6,7 +6,6 @@ If compiling fails, the pipeline runs uncompiled, says so and is slower; measuri
 import contextlib
 import io
 import warnings
-from pathlib import Path
 
 import torch
 
@@ -14,7 +13,7 @@ from gpu_stages.tables import table
 from rarepapers.data.prepared_corpus import load_manifest
 from rarepapers.experiments.methods import build_method
 from rarepapers.rule_inputs import train
-from rarepapers.training.training_run import Training
+from rarepapers.training.loop import build
 from raretok.output.output_layer import output_loss
 
 
@@ -38,9 +37,8 @@ def main(bench) -> None:
     if manifest.exists():
         said = io.StringIO()
         with contextlib.redirect_stderr(said):
-            training = Training(vars(run), load_manifest(manifest), Path("none"), Path("none"))
-            training.build(bench.device, compile_model=True)
-            training.backward()
+            task, trainer, _ = build(run.settings, load_manifest(manifest), bench.device, compile_model=True)
+            trainer.backward(task.micro_batches(0))
         bench.emit(what="model", log=said.getvalue(), ok="does not work" not in said.getvalue())
 
 

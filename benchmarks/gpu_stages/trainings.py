@@ -4,7 +4,6 @@ Finds tensors on the wrong device and kernels that differ. The error is relative
 """
 
 import math
-from pathlib import Path
 
 import torch
 
@@ -12,7 +11,7 @@ from gpu_stages.tables import ROOT, table
 from gpu_stages.waits import step
 from rarepapers.data.prepared_corpus import load_manifest
 from rarepapers.rule_inputs import train
-from rarepapers.training.training_run import Training
+from rarepapers.training.loop import build
 
 STEPS = 3
 # Adam divides a gradient by its size, so rounding decides entries near 0; most are not.
@@ -26,24 +25,24 @@ def main(bench) -> None:
     for run in runs[:: 20 if bench.tiny else 1]:
         manifest = ROOT / train.manifest(smoke, run)
         if not manifest.exists():
-            bench.emit(run=run.name, skipped=f"{manifest} is not here; raretok work --scale smoke --data-only makes it")
+            bench.emit(run=run.name, skipped=f"{manifest} is not here; docs/gpu.md makes it")
             continue
         settings = run.settings | {"model": run.settings["model"] | {"dropout": 0.0}}
-        corpus, facts = load_manifest(manifest), vars(run) | {"settings": settings}
-        start, ours = ways(facts, corpus, bench.device)
-        _, theirs = ways(facts, corpus, "cpu")
+        corpus = load_manifest(manifest)
+        start, ours = ways(settings, corpus, bench.device)
+        _, theirs = ways(settings, corpus, "cpu")
         error = ((ours - theirs).norm() / (theirs - start).norm()).item()
         bench.emit(run=run.name, error=float(f"{error:.3g}"), ok=math.isfinite(error) and error <= BAR)
 
 
-def ways(run: dict, corpus, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+def ways(settings: dict, corpus, device: str) -> tuple[torch.Tensor, torch.Tensor]:
     """All weights before and after some steps, flat, on the CPU."""
-    training = Training(run, corpus, Path("none"), Path("none"))
-    training.build(device, compile_model=False)
-    before = flat(training.trainer.model)
-    for _ in range(STEPS):
-        step(training)
-    return before, flat(training.trainer.model)
+    built = build(settings, corpus, device, compile_model=False)
+    _, trainer, _ = built
+    before = flat(trainer.model)
+    for number in range(STEPS):
+        step(built, number)
+    return before, flat(trainer.model)
 
 
 def flat(model) -> torch.Tensor:

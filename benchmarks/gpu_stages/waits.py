@@ -9,7 +9,7 @@ import torch
 from gpu_stages.tables import table
 from rarepapers.data.prepared_corpus import load_manifest
 from rarepapers.rule_inputs import train
-from rarepapers.training.training_run import Training
+from rarepapers.training.loop import build
 
 RUNS = [
     ("shakespeare", "baseline"),
@@ -28,24 +28,23 @@ def main(bench) -> None:
         if not manifest.exists():
             bench.emit(run=run.name, skipped=f"{manifest} is not here")
             continue
-        training = Training(vars(run), load_manifest(manifest), Path("none"), Path("none"))
-        training.build(bench.device, compile_model=False)
-        step(training)
-        places = waits(training, bench.device)
+        built = build(run.settings, load_manifest(manifest), bench.device, compile_model=False)
+        step(built, 0)
+        places = waits(built, bench.device)
         bench.emit(run=run.name, waits=len(places), where=sorted(set(places))[:8], ok=not places)
 
 
-def step(training) -> None:
-    """One training step, as in the loop between two rows of the history."""
-    training.backward()
-    training.trainer.step(training.learning_rate)
-    training.progress.step += 1
+def step(built: tuple, number: int) -> None:
+    """One training step, as in the loop between two rows of the history. built: by `rarepapers.training.loop.build`."""
+    task, trainer, schedule = built
+    trainer.backward(task.micro_batches(number))
+    trainer.step(schedule(number))
 
 
-def waits(training, device: str) -> list[str]:
+def waits(built: tuple, device: str) -> list[str]:
     """File and line in this project of every wait in one step."""
     if device == "cpu":
-        step(training)
+        step(built, 1)
         return []
     places = []
 
@@ -61,7 +60,7 @@ def waits(training, device: str) -> list[str]:
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = note
-            step(training)
+            step(built, 1)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     return places

@@ -6,7 +6,7 @@ from torch import distributed, multiprocessing
 from torch.distributed import fsdp
 from torch.nn.parallel import DistributedDataParallel
 
-from raretok import AGG, CosReg, OutputLoss, Threshold, ZLoss
+from raretok import AGG, Contrastive, CosReg, CrossEntropy, Freeze, OutputLoss, Threshold, Unlikelihood, ZLoss
 
 TYPES, WIDTH = 11, 4
 COUNTS = [90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 1]
@@ -26,7 +26,7 @@ class Model(torch.nn.Module):
         hidden = self.body(ids)
         if targets is None:
             return hidden
-        return self.criterion(hidden, self.head.weight, targets, token_weights=token_weights)
+        return self.criterion(hidden, self.head.weight, targets, token_weights=token_weights, inputs=ids)
 
 
 def train(rows, options, wrap=lambda model: model, weighted=False, within=True):
@@ -70,6 +70,9 @@ WRAPS = {"ddp": DistributedDataParallel, "fsdp": sharded}
 OPTIONS = {
     "agg": {"gate": AGG(alpha=2.5, memory=2), "penalty": CosReg()},
     "threshold": {"loss": Threshold(margin=0.5), "penalty": ZLoss(0.1), "soft_cap": 3.0},
+    "contrastive": {"loss": Contrastive()},
+    "freeze": {"loss": CrossEntropy(label_smoothing=0.1), "gate": Freeze(part="bc", share=0.3)},
+    "unlikelihood": {"penalty": Unlikelihood()},
 }
 
 
@@ -88,6 +91,7 @@ def process(rank, store, folder, wrap, options, weighted, within):
         ("ddp", "threshold", True, True),
         ("fsdp", "threshold", True, True),
         ("fsdp", "agg", False, True),
+        *(("ddp", options, False, True) for options in ("contrastive", "freeze", "unlikelihood")),
     ],
 )
 def test_two_processes_train_as_one(tmp_path, wrap, options, weighted, within):

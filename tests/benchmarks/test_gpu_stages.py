@@ -106,11 +106,10 @@ def test_runs_that_stages_name_are_in_the_run_table(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_every_stage_works_on_a_cpu(project):
-    command = [sys.executable, "-m", "rarepapers", "work", "--scale", "smoke", "--data-only"]
-    environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
-    subprocess.run([*command, "--root", str(project)], env=environment, check=True)
+    prepared = ["--until", "prepare", "encode", "encode_pairs", "reverse_pairs"]
+    subprocess.run(["snakemake", "--cores", "all", *prepared, "--directory", project], cwd=ROOT, check=True)
     status, lines = measure(project, *gpu.STAGES)
     assert status == 0, gpu.failures(lines)
     assert gpu.finished(lines) == set(gpu.STAGES)
     assert not [line for line in lines if "is not here" in line.get("skipped", "")]
-    assert {line["stage"] for line in lines if line.get("ok")} >= {"methods", "trainings", "resume", "stacks", "runs"}
+    assert {line["stage"] for line in lines if line.get("ok")} >= {"methods", "trainings", "resume"}

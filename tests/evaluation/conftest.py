@@ -1,8 +1,6 @@
 """Rigged models with the decoder's interface, and small prepared corpora with untrained runs."""
 
 import json
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,24 +13,8 @@ from rarepapers.data.pairs.prepared_pairs import load_pairs
 from rarepapers.data.prepared_corpus import load_manifest
 from rarepapers.data.synthetic.synthetic_pairs import write_pairs
 from rarepapers.data.text.encode_text import encode
-from rarepapers.evaluation.remeasure import remeasure
 from rarepapers.metrics.calibration import log_frequencies
 from rarepapers.models.building import build_model
-
-
-def remeasured(root: Path, **more) -> tuple[list, list[str], dict]:
-    """Record the output of `evaluate` in `root`/out and remeasure it: changes, what is missing, metrics.json."""
-    folder = root / "recorded" / "runs" / "experiment" / "method" / "seed1"
-    if not folder.exists():
-        shutil.copytree(root / "out", folder)
-        metrics = json.loads((folder / "metrics.json").read_text())
-        metrics["training"]["settings"]["corpus"] = {"name": more["data"].name} if "data" in more else {"name": "none"}
-        (folder / "metrics.json").write_text(json.dumps(metrics))
-    if "data" in more:
-        more["data"] = more["data"].parent
-    changes, missing = remeasure(folder, "experiment/method/seed1", **more)
-    return changes, missing, json.loads((folder / "metrics.json").read_text())
-
 
 LANGUAGE_MODEL = {"name": "decoder", "layers": 1, "heads": 2, "width": 8, "context": 16, "positions": "sinusoidal"}
 

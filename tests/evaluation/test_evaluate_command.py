@@ -6,7 +6,6 @@ import string
 import numpy as np
 import pytest
 from safetensors.torch import save_file
-from tests.evaluation.conftest import remeasured
 
 from rarepapers.__main__ import main
 from rarepapers.core.errors import EXIT_USER_ERROR
@@ -95,28 +94,6 @@ def test_observed_gradients_become_ratios_of_the_low_resource_tokens(run):
     with np.load(run / "out" / "arrays.npz") as arrays:
         np.testing.assert_array_equal(arrays["gradients.ratio_of_average"], ratio_of_average(sums))
         assert len(arrays["gradients.average_of_ratio_dropped"]) == tokens
-
-
-@pytest.mark.parametrize("tied", [True, False])
-def test_kept_data_give_the_same_metrics(run, tied, monkeypatch):
-    if not tied:
-        for seed, name in enumerate(("model", "last")):
-            model = build_model(MODEL | {"tied": False}, 2 * 55, seed=seed)
-            save_file(model.state_dict(), run / "run" / f"{name}.safetensors")
-        record = json.loads((run / "run" / "training.json").read_text())
-        record["settings"]["model"]["tied"] = False
-        (run / "run" / "training.json").write_text(json.dumps(record))
-    evaluate(run)
-    changes, missing, before = remeasured(run)
-    assert not changes
-    assert not missing
-    # Every metric of the text and the weights is remeasured, except those of whole distributions.
-    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
-    changes, _, after = remeasured(run)
-    left = {row["metric"] for row in after["metrics"] if row["split"].endswith("@best") and "sources" not in row}
-    assert left == {"target_probability", "tail_mass", "isotropy_linalg_eig"}
-    assert len(after["metrics"]) == len(before["metrics"])
-    assert len({row["sources"] for row in after["metrics"] if "sources" in row}) == 1
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,12 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import LANGUAGE_MODEL, remeasured
+from tests.evaluation.conftest import LANGUAGE_MODEL
 
 from rarepapers.__main__ import main
 from rarepapers.core.errors import EXIT_USER_ERROR
 from rarepapers.data.codec import codec_of
-from rarepapers.evaluation import language, measurable
-from rarepapers.evaluation.remeasure import OF_CHANCE
+from rarepapers.evaluation import language
 from rarepapers.evaluation.text_scores import score
 from rarepapers.models.building import load_model
 from raretok.frequency_groups import bounds
@@ -158,52 +157,9 @@ def test_arrays_are_those_of_the_documentation(language_run, prepared):
         assert arrays["best.generated.prefixes"][0] == first
 
 
-@pytest.mark.parametrize("coded", [False, True])
-def test_kept_data_give_the_same_metrics(language_run, prepared, monkeypatch, coded):
-    if coded:
-        monkeypatch.setattr(measurable, "MATRIX_BYTES", 1)
-        monkeypatch.setattr(measurable, "LEAST_BITS", 7.0)  # of few rows errors do not average out
-    # One row in a hundred decides.
-    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
-    evaluate(language_run, prepared)
-    changes, missing, before = remeasured(language_run)
-    assert not changes
-    assert missing == ["translations and words, whose prepared corpus is missing"]
-    assert measured(language_run).keys() == {(r["metric"], r["group"], r["split"]) for r in before["metrics"]}
-    # A changed definition is remeasured; everything else stays.
-    monkeypatch.setattr(language, "mean_cosine", lambda weights: 0.125)
-    changes, _, after = remeasured(language_run)
-    (change,) = changes
-    assert (change.row["metric"], change.row["split"], change.after) == ("mean_cosine", "weights@best", 0.125)
-    (marked,) = [row for row in after["metrics"] if "sources" in row]
-    assert (marked["metric"], marked["value"]) == ("mean_cosine", 0.125)
-    assert after["evaluation"]["remeasured"]["sources"] == marked["sources"]
-
-
-def test_kept_tokens_and_words_are_remeasured(language_run, prepared, monkeypatch):
-    evaluate(language_run, prepared)
-    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
-    pairs = {"MEN": language_run / "pairs.tsv"}
-    changes, missing, _ = remeasured(language_run, data=prepared.folder, files=pairs)
-    assert not missing
-    again = {(change.row["metric"], change.row["split"]) for change in changes}
-    everything = {key[::2] for key in measured(language_run) if key[2].endswith("@best")}
-    # A plain pass over the test text is kept as its predictions alone, continuations and probabilities of groups need
-    # the model, and rounding turns signs of chance.
-    needed = {(name, "test@best") for name in ("perplexity_plain", "generated_uniq", "group_mass", "perplexity_within")}
-    needed |= {("gradient_kept", "valid@best")}
-    assert everything - again == needed | {(metric, "weights@best") for metric in OF_CHANCE}
-    rows = measured(language_run)
-    for change in changes:
-        assert change.row["n"] == rows[change.row["metric"], change.row["group"], change.row["split"]]["n"]
-    totals = [c for c in changes if c.row["metric"].startswith("perplexity") and c.row["group"] == "total"]
-    assert all(change.after == pytest.approx(change.before, rel=1e-12) for change in totals)
-    assert len(totals) == 2
-
-
 def test_evaluation_is_deterministic(language_run, prepared):
     evaluate(language_run, prepared)
-    names = ("metrics.json", "arrays.npz", "measurable.npz")
+    names = ("metrics.json", "arrays.npz")
     first = [(language_run / "out" / name).read_bytes() for name in names]
     evaluate(language_run, prepared)
     assert first == [(language_run / "out" / name).read_bytes() for name in names]

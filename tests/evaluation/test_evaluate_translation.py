@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sacrebleu
 from safetensors.numpy import save_file
-from tests.evaluation.conftest import TRANSLATION_MODEL, remeasured
+from tests.evaluation.conftest import TRANSLATION_MODEL
 
 from rarepapers.__main__ import main
 from rarepapers.core.errors import EXIT_USER_ERROR
@@ -15,7 +15,6 @@ from rarepapers.data.codec import codec_of
 from rarepapers.data.pairs.prepared_pairs import load_pairs
 from rarepapers.evaluation import translation_run as run_module
 from rarepapers.evaluation.pair_scores import score_pairs
-from rarepapers.evaluation.remeasure import OF_CHANCE
 from rarepapers.metrics.calibration import log_frequencies
 from rarepapers.models.beam_search import translate
 from rarepapers.models.building import load_model
@@ -200,25 +199,6 @@ def test_arrays_are_those_of_the_documentation(translation_run, prepared_pairs, 
             "snapshots.pca": (1, types, 2),
         }
         assert arrays["best.calibration.numbers"].sum() == prepared_pairs.splits["test"]
-
-
-def test_kept_data_give_the_same_metrics(translation_run, prepared_pairs, pair_links, monkeypatch):
-    # One row in a hundred decides.
-    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", (*OF_CHANCE, "rare_neighbours", "separability"))
-    evaluate(translation_run, prepared_pairs, links=pair_links)
-    changes, missing, _ = remeasured(translation_run, data=prepared_pairs.folder)
-    assert not changes
-    assert not missing
-    monkeypatch.setattr("rarepapers.evaluation.remeasure._same", lambda *_: False)
-    monkeypatch.setattr("rarepapers.evaluation.remeasure.OF_CHANCE", ())
-    changes, _, _ = remeasured(translation_run, data=prepared_pairs.folder)
-    again = {change.row["metric"] for change in changes}
-    everything = {key[0] for key in measured(translation_run) if key[2].endswith("@best")}
-    # Moses tokens of translations are not kept, and links are not recorded.
-    assert everything - again == {"bleu_tokenised"} | {
-        metric for metric in everything if metric.startswith("align_similarity")
-    }
-    assert {"bleu", "chrf", "word_f1", "calibration_slope", "neighbours_other_language"} <= again
 
 
 def test_evaluation_is_deterministic(translation_run, prepared_pairs, pair_links):

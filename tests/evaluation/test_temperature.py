@@ -155,7 +155,7 @@ def test_a_language_is_fitted_on_the_validation_text_and_measured_on_the_test_te
         fitted = language.fitted_temperature(model, corpus, settings, "cpu")
     assert sum(read) == 400  # one pass for all temperatures
     corpus.types = 12
-    _, plain, _ = language.text_rows(model, corpus, groups, settings, "best", "cpu", temperature=fitted)
+    _, plain = language.text_rows(model, corpus, groups, settings, "best", "cpu", temperature=fitted)
     rows, arrays = (
         language.fitted_rows(fitted, plain, corpus, groups, settings),
         language.offset_arrays(plain, corpus, groups[0]),
@@ -191,7 +191,7 @@ def test_uniq_with_a_constant_is_that_of_a_model_with_this_bias():
     model = build_model(MODEL | {"output_bias": "zero"}, 12, seed=3)
     groups, settings = Groups(("freq", "med", "rare"), (4, 8), 12), {"block": 8, "window": 4}
     for temperature in (1.0, 0.5):
-        _, plain, _ = language.text_rows(model, corpus, [groups], settings, "best", "cpu", temperature=temperature)
+        _, plain = language.text_rows(model, corpus, [groups], settings, "best", "cpu", temperature=temperature)
         found = language.offset_arrays(plain, corpus, groups)["best.offset_uniq"]
         assert found[0].tolist() == distinct(plain["test"].predicted, groups).tolist()
         for k in (0, 1, 4, 12):

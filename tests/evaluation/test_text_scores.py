@@ -48,7 +48,7 @@ def test_windowed_scores_equal_literal_ones_for_any_chunks(monkeypatch, length, 
 def test_probabilities_of_groups_are_the_sums_of_those_of_their_types(monkeypatch, held):
     monkeypatch.setitem(module.LOGITS, "cpu", held)
     model, tokens = Cumulative(), text(23)
-    shares = np.exp(score(model, tokens, 7, 5, END, rank=True, bounds=(3, 8)).groups)
+    shares = np.exp(score(model, tokens, 7, 5, END, bounds=(3, 8)).groups)
     # The likelihood of each type at each position, from texts that differ only in the last token
     position = 22
     types = np.array([score(model, np.append(tokens[:position], k), 7, 5, END).nll[-1] for k in range(12)])
@@ -63,9 +63,9 @@ def test_probabilities_of_groups_are_the_sums_of_those_of_their_types(monkeypatc
 def test_scores_at_a_temperature_are_those_of_a_model_with_divided_logits(monkeypatch, held, temperature):
     monkeypatch.setitem(module.LOGITS, "cpu", held)
     model, tokens, bounds = Cumulative(), text(23), (3, 8)
-    found = score(model, tokens, 7, 5, END, rank=True, bounds=bounds, temperature=temperature)
-    plain = score(model, tokens, 7, 5, END, rank=True, bounds=bounds)
-    for name in ("nll", "predicted", "ranks"):
+    found = score(model, tokens, 7, 5, END, bounds=bounds, temperature=temperature)
+    plain = score(model, tokens, 7, 5, END, bounds=bounds)
+    for name in ("nll", "predicted"):
         assert np.array_equal(getattr(found, name), getattr(plain, name))
     logits = model.logits
     monkeypatch.setattr(model, "logits", lambda hidden: logits(hidden) / temperature)

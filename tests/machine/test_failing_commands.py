@@ -69,7 +69,7 @@ def test_the_help_lists_commands_of_users_first(capsys):
     with pytest.raises(SystemExit):
         commands.main(["--help"])
     users, rules = capsys.readouterr().out.split("commands that the rules call:")
-    assert "\n  work " in users
+    assert "\n  status " in users
     assert "\n  train " in rules
     called = set(re.findall(r"-m rarepapers ([a-z0-9-]+)", "".join(path.read_text() for path in RULES)))
     assert called == set(commands.FOR_RULES)

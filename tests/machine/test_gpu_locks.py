@@ -8,7 +8,7 @@ import pytest
 
 from rarepapers.core.errors import UserError
 from rarepapers.machine import gpu_locks
-from rarepapers.machine.gpu_locks import take_places
+from rarepapers.machine.gpu_locks import take_place
 
 FORKS = multiprocessing.get_context("fork")
 
@@ -26,9 +26,9 @@ def held(tmp_path, monkeypatch):
 
 
 def waiting(*arguments):
-    """A thread that waits for GPUs, and those that it gets."""
+    """A thread that waits for a GPU, and the one that it gets."""
     taken = []
-    thread = threading.Thread(target=lambda: taken.extend(take_places(*arguments)))
+    thread = threading.Thread(target=lambda: taken.append(take_place(*arguments)))
     thread.start()
     thread.join(0.3)
     assert thread.is_alive()
@@ -38,36 +38,21 @@ def waiting(*arguments):
 
 @pytest.mark.parametrize(("gpus", "places", "taken"), [("abc", 1, [0, 1, 2]), ("ab", 2, [0, 1, 0, 1])])
 def test_jobs_share_a_gpu_only_if_allowed_and_none_is_free(gpus, places, taken):
-    assert [take_places(list(gpus), places, 1) for _ in taken] == [[index] for index in taken]
-
-
-def test_several_processes_get_a_gpu_each_or_wait(held, capsys):
-    """A waiting job holds none, because two jobs that hold one each would wait for each other."""
-    assert take_places(["a"], 1, 1) == [0]
-    second, taken = waiting(["a", "b", "c"], 1, 3)
-    assert len({*take_places(["a", "b", "c"], 2, 2)}) == 2
-    assert len(held) == 3
-    assert "waiting for 3 of 3 GPU(s): places on all but 2 are taken by other jobs" in capsys.readouterr().err
-    for lock in list(held):
-        lock.release()
-    second.join(10)
-    assert taken == [0, 1, 2]
-    with pytest.raises(UserError, match="4 processes need a GPU each, but torch sees 3 here"):
-        take_places(["a", "b", "c"], 1, 4)
+    assert [take_place(list(gpus), places) for _ in taken] == taken
 
 
 def test_the_gpu_of_a_killed_job_goes_to_a_waiting_one_which_logs_it(capsys):
     ready = FORKS.Event()
 
     def hold():
-        take_places(["a"], 1, 1)
+        take_place(["a"], 1)
         ready.set()
         threading.Event().wait()
 
     job = FORKS.Process(target=hold)
     job.start()
     assert ready.wait(10)
-    second, taken = waiting(["a"], 1, 1)
+    second, taken = waiting(["a"], 1)
     assert "waiting for one of 1 GPU(s): all 1 places are taken by other jobs" in capsys.readouterr().err
     job.kill()
     job.join()
@@ -77,4 +62,4 @@ def test_the_gpu_of_a_killed_job_goes_to_a_waiting_one_which_logs_it(capsys):
 
 def test_zero_runs_per_gpu_are_refused():
     with pytest.raises(UserError, match="runs_per_gpu is 0"):
-        take_places(["a"], 0, 1)
+        take_place(["a"], 0)

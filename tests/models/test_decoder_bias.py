@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from rarepapers.core.errors import UserError
-from rarepapers.experiments.joint_runs import reason_against
 from rarepapers.models.building import build_model
 from rarepapers.training.trainer import start_output_bias
 
@@ -41,15 +40,3 @@ def test_unknown_starts_are_refused():
         build_model(MODEL | {"output_bias": "c4"}, 5)
     with pytest.raises(ValueError, match=r"log_unigram has shape \(4,\), not \(5,\)"):
         model_with("unigram").set_output_bias(torch.zeros(4))
-
-
-def test_a_model_with_a_bias_is_not_trained_together_with_others():
-    settings = {
-        "corpus": {"low_resource_probability": 0.1},
-        "model": MODEL | {"output_bias": "zero"},
-        "training": {},
-        "method": {},
-    }
-    assert reason_against(settings) == "its output layer has a bias (model.output_bias)"
-    settings["model"] = MODEL
-    assert reason_against(settings) is None

@@ -250,7 +250,7 @@ def make_report(folder: Path, *definitions: str, **options) -> Path:
     """Claims, statistics, cost and pages of the results in `folder`; the first page."""
     write_cost(folder)
     common = ["--definitions", *definitions, f"--results={folder}", f"--published={PUBLISHED}"]
-    for command in ("claims", "agreement", "improvement"):
+    for command in ("claims", "agreement"):
         assert main([command, *common, f"--output={folder / command}.csv"]) == 0
     output = folder / "report" / "index.html"
     assert main(["page", *common, *(f"--{key}={value}" for key, value in options.items()), f"--output={output}"]) == 0

@@ -46,12 +46,12 @@ def test_hours_are_of_a_gpu_or_a_core(tmp_path):
         write(tmp_path, "a"),
         write(tmp_path, "b", seconds=1800.0, peak_memory_gib=20.0),
         write(tmp_path, "c", device="CPU, made up, 4 thread(s)"),
-        write(tmp_path, "d", device="NVIDIA H100", processes=8, cpu_seconds=9.0),
-        write(tmp_path, "e", device="CPU, made up, 4 thread(s)", processes=2, cpu_seconds=900.0),
+        write(tmp_path, "d", device="NVIDIA H100", cpu_seconds=9.0),
+        write(tmp_path, "e", device="CPU, made up, 4 thread(s)", cpu_seconds=900.0),
     ]
-    cpu, several, gpu = by_device(costs(paths))
-    assert (cpu["hours"], cpu["runs"]) == ("4.50 core-hours", 2)
-    assert several["hours"] == "8.00 GPU-hours"
+    cpu, other, gpu = by_device(costs(paths))
+    assert (cpu["hours"], cpu["runs"]) == ("4.25 core-hours", 2)
+    assert other["hours"] == "1.00 GPU-hours"
     assert (gpu["hours"], gpu["runs"], gpu["resumes"]) == ("1.50 GPU-hours", 2, 4)
     assert (gpu["peak"], gpu["speed"], gpu["slowest"], gpu["fastest"]) == ("20.00", "3,000", "2,000", "4,000")
 

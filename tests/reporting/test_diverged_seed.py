@@ -13,14 +13,13 @@ from rarepapers.core.files import read_arrays
 from rarepapers.reporting import results as results_module
 from rarepapers.reporting.claims.agreement import agreements
 from rarepapers.reporting.claims.claims_command import judge_paper
-from rarepapers.reporting.claims.improvement import improvements
 from rarepapers.reporting.definition import Definition, read_definition
 from rarepapers.reporting.figures.figure_command import draw
 from rarepapers.reporting.figures.style import house_style
 from rarepapers.reporting.page.page_card import card
 from rarepapers.reporting.page.page_claims import in_words
 from rarepapers.reporting.page.page_forest import drawn_row
-from rarepapers.reporting.page.page_statistics import agreement_rows, improvement_rows
+from rarepapers.reporting.page.page_statistics import agreement_rows
 from rarepapers.reporting.results import KEY, Results, index_results, read_published, read_results
 from rarepapers.reporting.tables.table_command import cells_of, sentences_of, tidy
 from rarepapers.reporting.tables.table_text import latex, markdown
@@ -79,11 +78,10 @@ def report_of(definition: Definition, results: Results) -> dict[tuple, object]:
             value is None or math.isfinite(value) for name, value in drawn.items() if name != "leaves"
         )
         said["claim", claim["id"]] = (*(claim[name] for name in OF_CLAIM), words["our_value"])
-    for rows, shown in ((agreements, agreement_rows), (improvements, improvement_rows)):
-        found = rows(definition, results, PUBLISHED)
-        texts = shown([{name: str(value) for name, value in row.items()} for row in found], definition.paper)
-        for row, text in zip(found, texts, strict=True):
-            said[rows.__name__, *(str(row.get(name)) for name in ("item", "row", "column", "group"))] = text
+    found = agreements(definition, results, PUBLISHED)
+    texts = agreement_rows([{name: str(value) for name, value in row.items()} for row in found], definition.paper)
+    for row, text in zip(found, texts, strict=True):
+        said["agreements", *(str(row.get(name)) for name in ("item", "row", "column", "group"))] = text
     for label, *bars in (card(definition, results, PUBLISHED) or {"bars": []})["bars"]:
         for who, (share, number) in zip(("paper", "ours"), bars, strict=True):
             assert share is None or math.isfinite(share)

@@ -12,14 +12,8 @@ from rarepapers.core.files import CHECKPOINT
 # A fork of this server starts in milliseconds; a new process imports torch for a second or two. The server itself
 # computes nothing, so that no thread is lost in a fork.
 FORKS = multiprocessing.get_context("forkserver")
-# torch._dynamo is what DistributedDataParallel imports, in half the time of all the rest.
 FORKS.set_forkserver_preload(
-    [
-        "rarepapers.training.loop",
-        "rarepapers.training.train_command",
-        "rarepapers.data.characters.prepare",
-        "torch._dynamo",
-    ]
+    ["rarepapers.training.loop", "rarepapers.training.train_command", "rarepapers.data.characters.prepare"]
 )
 
 
@@ -62,7 +56,7 @@ class Training:
 
     hang: (part of a path, number of the write of such a path that hangs, file that appears then). code: a program
     to run in place of `python -m rarepapers`, with its first arguments; such a process is not forked. further: more
-    arguments. command, places: another command that trains, and where it puts things.
+    arguments.
     """
 
     def __init__(
@@ -75,14 +69,11 @@ class Training:
         checkpoint_steps=20,
         log=None,
         further=(),
-        command="train",
-        places=None,
     ):
         self.output, self.state = folder / "output", folder / "state"
         self.log = log or folder / "log.txt"
-        arguments = [command, "--run" if command == "train" else "--runs", run_json, "--manifest", str(manifest)]
-        arguments += places or ["--output", str(self.output), "--state", str(self.state)]
-        arguments += ["--device", "cpu"]
+        arguments = ["train", "--run", run_json, "--manifest", str(manifest), "--device", "cpu"]
+        arguments += ["--output", str(self.output), "--state", str(self.state)]
         arguments += ["--checkpoint-steps", str(checkpoint_steps), *further]
         self.log.touch()
         if code:

@@ -1,17 +1,20 @@
 """Training in bfloat16 on a CPU: which runs use it, what stays float32, accuracy of gradients."""
 
+import contextlib
+from types import SimpleNamespace
+
 import pytest
 import torch
 from tests.training.test_every_method import FIRST, TABLE, tiny
 
+from rarepapers.core.errors import Interrupted
 from rarepapers.core.files import read_json
 from rarepapers.data.prepared_corpus import load_manifest
 from rarepapers.machine import device
 from rarepapers.machine.processor import processor_name
-from rarepapers.training import trainer
+from rarepapers.training import loop, trainer
 from rarepapers.training.loop import Options, train
 from rarepapers.training.trainer import Trainer, usable_precision
-from rarepapers.training.training_run import Training
 
 # Largest relative distance of a loss, and of all gradients together, from their float32 values. Losses that
 # weight rare targets most depend on a few positions of a batch, over which rounding errors do not cancel.
@@ -84,11 +87,11 @@ def test_loss_and_gradients_are_near_float32s(experiment, method, request, can):
 def test_a_resumed_run_keeps_its_precision(tmp_path, language_manifest, make_language_run, monkeypatch):
     """Even on a machine that would have chosen another."""
     run = make_language_run(training={"precision": "bfloat16"})
-    trainings = []
-    for has in (True, False, True):
+    places = load_manifest(language_manifest), tmp_path / "run", tmp_path / "state", Options()
+    for has, signal in ((True, "SIGTERM"), (False, "SIGTERM"), (True, None)):
         monkeypatch.setattr(trainer, "has_bfloat16", lambda _, has=has: has)
-        one = Training(run, load_manifest(language_manifest), tmp_path / "run", tmp_path / "state")
-        one.start("cpu", False)
-        trainings.append(one.trainer.precision)
-        one.save()
-    assert trainings == ["bfloat16"] * 3
+        monkeypatch.setattr(loop, "StopFlag", lambda signal=signal: SimpleNamespace(signal=signal))
+        with pytest.raises(Interrupted) if signal else contextlib.nullcontext():
+            train(run, *places)
+    record = read_json(tmp_path / "run" / "training.json")
+    assert (record["precision"], record["resumes"]) == ("bfloat16", 2)

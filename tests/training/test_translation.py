@@ -18,11 +18,10 @@ from rarepapers.models.building import load_model
 from rarepapers.training import translation_task as translation_module
 from rarepapers.training.checkpoint import load_weights
 from rarepapers.training.distribution_probes import chosen_steps, divergences
-from rarepapers.training.loop import Options, train
+from rarepapers.training.loop import Options, selection_criterion, train
 from rarepapers.training.progress import Progress
 from rarepapers.training.tasks import negative_log_likelihood
 from rarepapers.training.trainer import Trainer
-from rarepapers.training.training_run import selection_criterion
 from rarepapers.training.translation_task import TranslationTask, evenly_spaced, lengths, scored
 from raretok.methods.unigram import log_unigram
 

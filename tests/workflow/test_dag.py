@@ -84,7 +84,7 @@ def test_another_workflow_can_use_this_one_as_a_module(project):
     assert planned(result.stdout)["raretok_train"] == ALL
     # A directive `localrules` would name rules without the prefix, and downloads would start on compute nodes.
     (local,) = re.findall(r"^local: (.*)$", result.stdout, flags=re.MULTILINE)
-    short = "download merge_counts definition collect cost claims agreement improvement page"
+    short = "download merge_counts definition collect cost claims agreement page"
     assert set(local.split()) == {f"raretok_{rule}" for rule in short.split()}
     assert "localrules directive" not in result.stdout
 
@@ -95,12 +95,12 @@ def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):
     text = profile.read_text()
     assert text.count("&gpu {gpu_percent: 0}") == 1
     profile.write_text(text.replace("&gpu {gpu_percent: 0}", "&gpu {gpu_percent: 0, slurm_partition: gpu}"))
-    choices = ("--config", "device=cuda", "together=50")
-    result = snakemake(project, "-n", "--profile", profile.parent, *choices, "--", "stop_jostling", "preflight")
+    choices = ("--config", "device=cuda", "--", "stop_jostling", "preflight")
+    result = snakemake(project, "-n", "--profile", profile.parent, *choices)
     assert result.returncode == 0, result.stdout
     jobs = re.findall(r"^ *(?:local)?rule (\w+):.*?^ *resources: (.*?)$", result.stdout, flags=re.DOTALL | re.MULTILINE)
     with_gpu = {rule: "slurm_partition=gpu" in asked for rule, asked in jobs if "gpu=1" in asked}
-    assert {"preflight", "train_together_1", "evaluate"} <= with_gpu.keys()
+    assert {"preflight", "train", "evaluate"} <= with_gpu.keys()
     assert all(with_gpu.values()), with_gpu
 
 
@@ -282,6 +282,4 @@ def test_other_words_for_the_same_seeds_rerun_nothing(finished):
 
 
 def test_mirror_and_hardware_retrain_nothing(finished):
-    assert (
-        reasons(finished, "--config", "data_mirror=config", "device=cpu", "processes=2", "checkpoint_seconds=5") == {}
-    )
+    assert reasons(finished, "--config", "data_mirror=config", "device=cpu", "checkpoint_seconds=5") == {}

@@ -1,7 +1,6 @@
 """Resources that the profile `slurm` requests, by a dry run without a cluster."""
 
 import re
-import shutil
 
 import pytest
 import yaml
@@ -12,7 +11,6 @@ from tests.workflow.running import snakemake
 from rarepapers.data.catalogue import SYNTHETIC_FILES
 from rarepapers.experiments.run_table import load
 from rarepapers.rule_inputs import resources as machine
-from rarepapers.rule_inputs.train import joint_runs
 
 PROFILE = ("--workflow-profile", "workflow/profiles/slurm")
 # An output of every tested rule
@@ -42,32 +40,11 @@ def test_trainings_and_evaluations_request_a_gpu(asked):
     assert not any("gpu" in job for rule, job in asked.items() if rule not in ("train", "evaluate", "measure_gpt2"))
 
 
-def test_processes_and_stacks_request_their_gpus():
-    """One GPU per process, one for a stack; a job that only puts a stack's files in place needs none."""
-
-    def trainings(*config, gpus=1):
-        run = ("-n", "--nolock", "--forceall", "results/small/runs/shakespeare/baseline/seed1/model.safetensors")
-        result = snakemake(ROOT, *run, *PROFILE, "--resources", f"gpu={gpus}", "--config", "scale=small", *config)
-        assert result.returncode == 0, result.stdout
-        return resources(result.stdout)
-
-    assert trainings("processes=4", gpus=4)["train"]["gpu"] == "4"
-    assert trainings("device=cpu")["train"]["gpu"] == "0"
-    stacked = trainings("together=64")
-    assert (stacked["train_together_1"]["gpu"], stacked["train"]["gpu"]) == ("1", "0")
-    assert stacked["train_together_1"]["slurm_extra"] == "--signal=TERM@120"
-
-
-@pytest.mark.skipif(shutil.which("squeue") is None, reason="needs SLURM's commands")
-def test_a_start_with_more_processes_than_the_profile_allows_is_refused(project):
-    """Snakemake would cut the requests of jobs, and every training would fail."""
-    run = "results/smoke/runs/shakespeare/baseline/seed1/training.json"
-    result = snakemake(project, *PROFILE, "--config", "processes=8", "--", run)
-    assert result.returncode == 1
-    assert (
-        "processes is 8, but a job may use only cores=4 and gpu=1; lower `processes`, or set `cores` and"
-        in result.stdout
-    )
+def test_a_training_requests_no_gpu_on_cpus():
+    run = ("-n", "--nolock", "--forceall", "results/small/runs/shakespeare/baseline/seed1/model.safetensors")
+    result = snakemake(ROOT, *run, *PROFILE, "--config", "scale=small", "device=cpu")
+    assert result.returncode == 0, result.stdout
+    assert resources(result.stdout)["train"]["gpu"] == "0"
 
 
 def test_time_limits_are_those_of_the_scale(asked):
@@ -91,14 +68,6 @@ def test_further_attempts_request_more():
     assert machine.data_minutes(table, run, attempt=2) == 2 * machine.data_minutes(table, run, attempt=1)
 
 
-def test_the_profile_names_every_group_of_runs_that_train_together():
-    profile = yte.process_yaml((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
-    config = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "paper", "together": 2}
-    groups = joint_runs(load(config, ROOT))
-    assert len(groups) > 300
-    assert groups.keys() <= profile["set-resources"].keys()
-
-
 def test_groups_name_existing_rules():
     """A renamed rule would silently become a separate job."""
     profile = yte.process_yaml((ROOT / "workflow/profiles/slurm/config.yaml").read_text())
@@ -107,7 +76,5 @@ def test_groups_name_existing_rules():
         for path in (ROOT / "workflow/rules").glob("*.smk")
         for name in re.findall(r"^rule (\w+):", path.read_text(), re.M)
     } | {f"synthesise_{kind}" for kind in SYNTHETIC_FILES}
-    # With `together` in the config, there is a rule per group of runs.
-    requested = {name for name in profile["set-resources"] if not re.fullmatch(r"train_together_\d+", name)}
-    assert set(profile["groups"]) | requested <= rules
+    assert set(profile["groups"]) | set(profile["set-resources"]) <= rules
     assert set(profile["group-components"]) <= set(profile["groups"].values())

@@ -14,7 +14,6 @@ OUTPUTS:
     metrics    = results/<scale>/runs/<experiment>/<method>/seed<k>/metrics.json
     arrays     = results/<scale>/runs/<experiment>/<method>/seed<k>/arrays.npz
     hypotheses = results/<scale>/runs/<experiment>/<method>/seed<k>/hypotheses.json, translations by split
-    measurable = results/<scale>/runs/<experiment>/<method>/seed<k>/measurable.npz, kept for later metrics
     comparison = results/<scale>/comparisons/<experiment>/seed<k>.json, significance tests between translations
     gpt2       = results/<scale>/gpt2/<repository>.json
 
@@ -36,7 +35,6 @@ rule evaluate:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
         hypotheses="<run>/hypotheses.json",
-        measurable="<run>/measurable.npz",
     log:
         "<logs>/evaluate/<log>",
     conda:
@@ -66,7 +64,6 @@ rule evaluate:
             --metrics {output.metrics:q} \
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
-            --measurable {output.measurable:q} \
             >{log:q} 2>&1
         rm -rf {params.no_longer_kept:q}
         """

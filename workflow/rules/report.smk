@@ -17,7 +17,7 @@ OUTPUTS:
     tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
     figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
     claims  = results/<scale>/claims.csv
-    agreement, improvement = results/<scale>/{agreement,improvement}.csv
+    agreement = results/<scale>/agreement.csv
     pages   = results/<scale>/report/*.html, index.html first
 
 These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
@@ -261,41 +261,6 @@ rule agreement:
         """
 
 
-rule improvement:
-    """
-    Compare every method with the baseline of its table, over training seeds
-    """
-    input:
-        definitions=DEFINITIONS,
-        metrics="<results>/metrics.csv",
-        numbers=expand("<config>/papers/{paper}/numbers.csv", paper=TABLE.papers),
-    output:
-        improvement=report(
-            "<results>/improvement.csv",
-            caption="../report/improvement.rst",
-            category="claims",
-            labels={"item": "improvement over the first method"},
-        ),
-    log:
-        "<logs>/improvement.txt",
-    localrule: True
-    conda:
-        "../../envs/report.yaml"
-    params:
-        published=reporting.papers_folder,
-        results=subpath(input.metrics, parent=True),
-        code=code.of_command("improvement"),
-    shell:
-        """
-        python -m rarepapers improvement \
-            --definitions {input.definitions:q} \
-            --results {params.results:q} \
-            --published {params.published:q} \
-            --output {output.improvement:q} \
-            &>{log:q}
-        """
-
-
 rule page:
     """
     Render the report as HTML pages that need no network
@@ -303,7 +268,7 @@ rule page:
     input:
         definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
-        summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "improvement", "cost"]),
+        summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "cost"]),
         shown=reporting.all_items(),
         compared=reporting.comparisons(),
         printed=PRINTED,

@@ -15,16 +15,9 @@ OUTPUTS:
     snapshots    = results/<scale>/runs/<experiment>/<method>/seed<k>/snapshots.safetensors
     training     = results/<scale>/runs/<experiment>/<method>/seed<k>/training.json
 
-With `together` in the config, one job train_together_<n> per group of runs comes first. It trains them at once and
-keeps the files of each run beside its state; the run's own `train` then puts them in place, or trains a run whose loss
-was not finite. The mark in a run's folder stays an input of that run even if `together` changes, so no run is trained
-again for how it was trained.
-
 The state of an unfinished training lies in results/<scale>/state/<experiment>/<method>/seed<k>/<run hash>/, which no
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training needs its state.
 """
-
-from functools import partial
 
 # With `keep_weights: false`, weights are deleted after evaluation.
 weights = str if TABLE.config["keep_weights"] else temp
@@ -38,8 +31,6 @@ rule train:
         manifest=training.manifest_to_train,
         counts=training.outside_counts,
         same=training.same_files,
-        # Only its existence matters; the trained files lie in the state folder.
-        together=ancient(training.joint_mark),
     output:
         model=weights("<run>/model.safetensors"),
         last=weights("<run>/last.safetensors"),
@@ -55,16 +46,16 @@ rule train:
         "../../envs/train.yaml"
     threads: machine.training_threads
     resources:
-        gpu=machine.training_gpus,
+        gpu=machine.training_gpu,
         gpu_percent=machine.training_gpu_percent,
-        mem_mb=machine.training_megabytes,
+        mem_mb=machine.run_megabytes,
         runtime=machine.training_minutes(),
         slurm_extra=machine.slurm_extra,
     params:
         run=training.run_json,
         folder=subpath(output.model, parent=True),
         state=training.state,
-        machine=machine.options("device", "runs_per_gpu", "processes", "checkpoint_seconds"),
+        machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
         code=training.code,
     shell:
         """
@@ -78,42 +69,3 @@ rule train:
             {params.machine:q} \
             >>{log:q} 2>&1
         """
-
-
-for name, joint in training.joint_runs().items():
-
-    rule:
-        """
-        Train unfinished runs of one shape together, each with the same result as alone
-        """
-        name:
-            name
-        input:
-            # Only its existence matters: a group's job runs only if a `train` needs it.
-            manifest=ancient(f"<results>/data/{joint.runs[0].settings['corpus']['name']}/manifest.json"),
-        output:
-            touch(training.marks_of(joint)),
-        log:
-            f"<logs>/train/together/{joint.hash}.txt",
-        retries: 0 if workflow.remote_exec else 2
-        conda:
-            "../../envs/train.yaml"
-        threads: joint.runs[0].settings["training"]["threads"]
-        resources:
-            **machine.gpu_share(),
-            mem_mb=partial(machine.joint_megabytes, joint),
-            runtime=machine.training_minutes(),
-            slurm_extra=machine.slurm_extra,
-        params:
-            runs=partial(training.joint_runs_json, joint),
-            results=training.results_folder,
-            machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
-        shell:
-            """
-            exec python -m rarepapers train-together \
-                --runs {params.runs:q} \
-                --manifest {input.manifest:q} \
-                --results {params.results:q} \
-                {params.machine:q} \
-                >>{log:q} 2>&1
-            """

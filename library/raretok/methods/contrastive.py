@@ -20,8 +20,8 @@ class Contrastive(Loss):
 
     def of_batch(self, targets, types: int):
         """n_k of the micro-batch, V, which the loss of every position needs. targets: N, of this process."""
-        # Not in place, because methods are also vmapped over models; bincount would make the host wait for a GPU.
-        return summed(targets.new_zeros(types).scatter_add(0, targets, targets.new_ones(targets.shape)))
+        # bincount would make the host wait for a GPU.
+        return summed(targets.new_zeros(types).scatter_add_(0, targets, targets.new_ones(targets.shape)))
 
     def __call__(self, outputs):
         """Loss of each position, N."""

@@ -35,8 +35,10 @@ class Softminus(Loss):
             raise ValueError("margin must be above 0, or the target itself falls under the threshold")
         if not 0 < self.c < math.inf:
             raise ValueError("c must be above 0 and finite")
-        # Kept, because the margin is a tensor where several models are computed together.
-        object.__setattr__(self, "is_narrow", bool(self.margin < NARROW))
+
+    @property
+    def is_narrow(self):
+        return self.margin < NARROW
 
     @property
     def drops_logits(self):

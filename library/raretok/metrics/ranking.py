@@ -18,17 +18,6 @@ def target_ranks(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     return (~below).sum(1)
 
 
-def quick_ranks(logits: torch.Tensor, targets: torch.Tensor, nll: torch.Tensor) -> torch.Tensor:
-    """Like `target_ranks`, in half the time of an arg max: ties share the better rank. Overwrites the logits.
-
-    nll: negative log-likelihood of each target, (N,); if it is NaN, as with a NaN among the logits, the rank is V.
-    """
-    own = logits.gather(1, targets[:, None])
-    # Floats are summed five times as fast as booleans on a CPU, exactly for fewer than 2^24 types.
-    above = logits.gt_(own).sum(1).long()
-    return torch.where(nll.isnan(), logits.shape[1], 1 + above)
-
-
 def accuracy(ranks: np.ndarray) -> float:
     """Share of items whose target ranks first."""
     return recall(ranks, 1)

@@ -125,8 +125,7 @@ def token_losses(method, outputs: Outputs) -> tuple[torch.Tensor, torch.Tensor |
     if method.perturbation is not None:
         outputs.logits = method.perturbation(outputs)
     temperature = method.training_temperature
-    # A tensor if methods with different temperatures are computed together.
-    if isinstance(temperature, torch.Tensor) or temperature != 1.0:
+    if temperature != 1.0:
         outputs.logits = outputs.logits * temperature
     loss = method.loss(outputs)
     return (loss, penalty) if penalty is None or is_ungated(method.penalty) else (loss + penalty, None)

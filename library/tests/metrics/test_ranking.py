@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raretok.metrics.ranking import accuracy, mean_rank, mean_reciprocal_rank, quick_ranks, recall, target_ranks
+from raretok.metrics.ranking import accuracy, mean_rank, mean_reciprocal_rank, recall, target_ranks
 
 
 def literal_rank(logits: list[float], target: int) -> int:
@@ -69,10 +69,3 @@ def test_printed_rows_against_the_bounds():
     assert high == pytest.approx(0.5717, abs=1e-4)
     assert not low <= 0.6595 <= high
     assert low <= 0.5017 <= high
-
-
-def test_fast_ranks_equal_the_ranks_and_nan_gives_the_worst():
-    logits, targets = torch.randn(40, 30, generator=torch.Generator().manual_seed(0)), torch.arange(40) % 30
-    expected, nll = target_ranks(logits, targets), torch.zeros(40)
-    nll[7], expected[7] = float("nan"), 30
-    assert torch.equal(quick_ranks(logits.clone(), targets, nll), expected)

@@ -108,7 +108,7 @@ def test_a_claim_that_no_run_decides_says_so(monkeypatch):
     claims = [SimpleNamespace(id=kind, kind=kind, direction=">") for kind in ("experiment", "mathematics")]
     found = [(claim, Finding(NOT_RUN)) for claim in claims]
     results = Results(Path(), pd.DataFrame(columns=COLUMNS), {})
-    experiment, mathematics = deciding.decisions(found, 1, None, results, lambda *_: None)
+    experiment, mathematics = deciding.decisions(found, 1, SimpleNamespace(paper="agg"), results)
     assert experiment.columns()["decides"] == "runs that this scale leaves out: see the note"
     assert not mathematics.columns()["decides"]
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rarepapers.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
 from rarepapers.reporting.statistics.intervals import t_interval
 from rarepapers.reporting.statistics.moderated_t import estimate, single_runs
 from rarepapers.reporting.statistics.over_seeds import (
@@ -80,14 +79,10 @@ def test_estimates_of_any_floats(values, pool):
     single_runs([values, *pool], [values, *pool])
 
 
-@given(ROWS, ROWS)
-def test_intervals_of_any_floats(first, second):
-    numbers = list(first.values())
-    for interval in (t_interval(numbers), bootstrap_interval(numbers)):
-        if not all(map(math.isfinite, numbers)):
-            assert interval.bounds is None
-    found = probability_of_improvement([numbers], [list(second.values())])
-    assert 0 <= found.mean <= 1
+@given(ROWS)
+def test_intervals_of_any_floats(values):
+    if not all(map(math.isfinite, values.values())):
+        assert t_interval(list(values.values())).bounds is None
 
 
 def test_a_pool_with_a_row_beyond_the_range_of_floats_is_the_pool_without_it():

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rarepapers.reporting.statistics.bootstrap import bootstrap_interval, probability_of_improvement
 from rarepapers.reporting.statistics.concordance import concordance, order
 from rarepapers.reporting.statistics.intervals import t_interval
 from rarepapers.reporting.statistics.moderated_t import estimate
@@ -44,7 +43,7 @@ def test_untestable_values_have_no_p():
     assert p_of([2.0, 2.0]) is None
     # Equal up to rounding, which would otherwise give a p near 0.
     assert p_of([0.3, 0.1 + 0.2, 0.3]) is None
-    assert t_interval([0.3, 0.1 + 0.2, 0.3])[1:] == bootstrap_interval([0.3, 0.1 + 0.2, 0.3])[1:] == (None, None)
+    assert t_interval([0.3, 0.1 + 0.2, 0.3])[1:] == (None, None)
     assert p_of([2.0, 2.000001]) < 1e-6
 
 
@@ -85,53 +84,17 @@ def test_cv_star_of_two_by_hand():
         assert cv_star(measured) is None
 
 
-def test_probability_of_improvement_equals_rliables():
-    """Scores of rliable's own test, runs x tasks; P(X > Y) is 1/3."""
-    x, y = [[1, 2], [2, 2], [1, 1], [2, 1]], [[1, 1], [2, 2], [3, 3]]
-    by_task = [list(zip(*scores, strict=True)) for scores in (y, x)]
-    found = probability_of_improvement(*by_task)
-    assert found.mean == pytest.approx(1 / 3)
-    assert found.lower < 1 / 3 < found.upper
-    assert probability_of_improvement(*reversed(by_task)).mean == pytest.approx(2 / 3)
-
-
-def test_bootstrap_of_ones_and_zeros_has_the_quantiles_of_a_binomial():
-    """Ten of twenty: means of resamples are Binomial(20, 1/2) / 20, which 6 and 14 of 20 bound at 95%."""
-    values = [0.0] * 10 + [1.0] * 10
-    assert bootstrap_interval(values) == pytest.approx((0.5, 0.3, 0.7))
-    assert stats.binom.interval(0.95, 20, 0.5) == (6, 14)
-    # No first run is above a second one, and half of those are above it, the others ties: (1 + share) / 2.
-    assert probability_of_improvement([[0.0] * 20], [values]) == pytest.approx((0.75, 0.65, 0.85))
-
-
-def test_each_data_set_is_resampled_by_itself():
-    """Always better on one and always worse on the other is a half, whichever runs are drawn."""
-    worse, better = [1.0, 2.0, 3.0], [4.0, 5.0, 6.0]
-    assert probability_of_improvement([worse, better], [better, worse]) == (0.5, 0.5, 0.5)
-
-
-def test_bootstrap_depends_only_on_the_numbers():
-    values = [0.1, 0.5, 0.7, 1.3]
-    first = bootstrap_interval(values), probability_of_improvement([values], [SLEEP])
-    np.random.seed(3)  # noqa: NPY002 (of no account, which is what is tested)
-    assert (bootstrap_interval(values), probability_of_improvement([values], [SLEEP])) == first
-
-
 def test_one_seed_has_no_interval():
-    for interval in (t_interval, bootstrap_interval):
-        assert interval([2.0]) == interval([2.0, 2.0]) == (2.0, None, None)
-        assert interval([math.inf, 1.0]) == (math.inf, None, None)
-    assert probability_of_improvement([[1.0]], [[2.0]]) == (1.0, None, None)
+    assert t_interval([2.0]) == t_interval([2.0, 2.0]) == (2.0, None, None)
+    assert t_interval([math.inf, 1.0]) == (math.inf, None, None)
 
 
 @pytest.mark.parametrize("seeds", [3, 5])
-def test_coverage_of_t_and_bootstrap_intervals(seeds):
-    """95% intervals of the mean of normal values: t has its nominal coverage, a bootstrap of few seeds has not."""
+def test_coverage_of_t_intervals(seeds):
+    """95% intervals of the mean of normal values."""
     draws = np.random.default_rng(seeds).normal(size=(2000, seeds)).tolist()
     within = statistics.fmean(one.lower <= 0 <= one.upper for one in map(t_interval, draws))
     assert within == pytest.approx(0.95, abs=0.015)  # three standard errors
-    within = statistics.fmean(one.lower <= 0 <= one.upper for one in map(bootstrap_interval, draws[:300]))
-    assert within < 0.9
 
 
 def test_concordance():

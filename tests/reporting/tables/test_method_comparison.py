@@ -13,7 +13,6 @@ from matplotlib.collections import LineCollection
 
 from rarepapers.__main__ import main
 from rarepapers.papers.cross.figures import draw_points, drawn_lines, figure1, free_offsets, loss_ticks
-from rarepapers.reporting.claims.improvement import improvements
 from rarepapers.reporting.figures.shown import NotRun
 from rarepapers.reporting.figures.style import house_style, sheet
 from rarepapers.reporting.results import COLUMNS, read_results
@@ -354,9 +353,6 @@ def test_missing_runs_are_named_and_the_rest_is_shown(tmp_path):
     assert {label for (label, column), cell in found.items() if column == "rare" and cell.best} <= {"CosReg"}
     found = cells_by(cells, "translation")
     assert found["AGG", "rare"].note == "2 of 3 seeds"
-    rows = improvements(definition, results, fake.ROOT / "config" / "papers")
-    assert {row["row"] for row in rows} == {"AGG", "CosReg"}
-    assert {row["group"] for row in rows} == {"BPE tokens"}
     with house_style():
         figure, text = figure1(fake.definition(TABLE), "figure1", results)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["BPE tokens", "Translation"]

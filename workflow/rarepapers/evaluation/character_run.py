@@ -6,15 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from rarepapers.core.files import read_arrays
-from rarepapers.evaluation.characters import (
-    Scores,
-    block_fields,
-    evaluate_checkpoint,
-    score_languages,
-    token_rows,
-    weight_metrics,
-)
-from rarepapers.evaluation.measurable import unpack_matrix, unpack_tokens
+from rarepapers.evaluation.characters import Scores, evaluate_checkpoint, score_languages
 from rarepapers.evaluation.metric_rows import Found, row
 from rarepapers.evaluation.temperature import FITTED, temperature_rows
 from rarepapers.metrics import gradient_ratios as gradients
@@ -57,38 +49,10 @@ def evaluate_run(
         scored = score_languages(model, ids, len(symbols), context, settings, device)
         more = evaluate_checkpoint(model, ids, symbols, found.arrays["counts"], context, settings, checkpoint, scored)
         found.add((more.rows, more.arrays))
-        found.measurable |= more.measurable
         if settings.get("fit_temperature") and checkpoint == "best":
             found.rows += fitted_rows(model, corpus, context, settings, low_resource_probability, device, scored)
     found.add(gradient_ratios(folder / "observations.npz", len(symbols)))
     return found
-
-
-def matrix_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], settings: Mapping
-) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays computed from the kept matrices of both checkpoints.
-
-    arrays: those of the run, with `<checkpoint>.embeddings`. kept: `measurable`, with untied input matrices.
-    """
-    found, symbols = Found(), [chr(point) for point in arrays["symbols"]]
-    for checkpoint in CHECKPOINTS:
-        untied = unpack_matrix(kept, f"{checkpoint}.input")
-        found.add(
-            weight_metrics(arrays[f"{checkpoint}.embeddings"], untied, symbols, arrays["counts"], settings, checkpoint)
-        )
-    return found.rows, found.arrays
-
-
-def kept_rows(
-    arrays: Mapping[str, np.ndarray], kept: Mapping[str, np.ndarray], context: int, settings: Mapping
-) -> list[dict]:
-    """Metric rows computed from the kept tokens of the best checkpoint; arrays: those with its perplexity curves."""
-    rows, fields = [], block_fields(context, settings)
-    for group in ("HR", "LR"):
-        tokens, curve = unpack_tokens(kept, f"best.valid.{group}"), arrays[f"best.perplexity.{group}"]
-        rows += token_rows(tokens.nll, tokens.ranks, curve, group, "best", fields)
-    return rows
 
 
 def held_out(corpus) -> tuple[np.ndarray, np.ndarray]:

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 
 from rarepapers.core.errors import UserError
-from rarepapers.evaluation.measurable import pack_matrices, pack_tokens
 from rarepapers.evaluation.metric_rows import Found, row
 from rarepapers.metrics import clusters, neighbours, projection
 from rarepapers.metrics.zipfian_symmetry import zipfian_symmetry
@@ -124,38 +123,24 @@ def text_metrics(scores: Scores, group: str, checkpoint: str, fields: dict) -> t
     curve = from_mean(scores.sweep / n)
     # The plain perplexity is more exact than the sweep; with it, rounding cannot lift the best perplexity above it.
     curve[TEMPERATURES == 1.0] = perplexity(scores.nll)
-    rows = token_rows(scores.nll, scores.ranks, curve, group, checkpoint, fields)
-    for name, values, extra in (
-        ("target_probability", scores.target_probability, {}),
-        ("tail_mass", scores.tail_mass, {"outside": 5}),
-    ):
-        more = fields | extra | {"checkpoint": checkpoint}
-        rows.append(row(name, group, f"valid@{checkpoint}", float(values.mean()), n, **more))
-    return rows, curve
-
-
-def token_rows(
-    nll: np.ndarray, ranks: np.ndarray, curve: np.ndarray, group: str, checkpoint: str, fields: dict
-) -> list[dict]:
-    """The metric rows of one language that do not need logits.
-
-    nll, ranks: of N positions. curve: perplexity at each of `TEMPERATURES`. fields: as for `text_metrics`.
-    """
     best, temperature = best_temperature(curve)
-    ties, sweep = {"ties": "lower_id"}, {"temperatures": "0.01-2.00"}
+    ties, grid = {"ties": "lower_id"}, {"temperatures": "0.01-2.00"}
     values = {
-        "perplexity": (perplexity(nll), {}),
-        "best_perplexity": (best, sweep),
-        "best_temperature": (temperature, sweep),
-        "accuracy": (ranking.accuracy(ranks), ties),
-        "recall@5": (ranking.recall(ranks, 5), ties),
-        "mrr": (ranking.mean_reciprocal_rank(ranks), ties),
-        "mean_rank": (ranking.mean_rank(ranks), ties),
+        "perplexity": (perplexity(scores.nll), {}),
+        "best_perplexity": (best, grid),
+        "best_temperature": (temperature, grid),
+        "accuracy": (ranking.accuracy(scores.ranks), ties),
+        "recall@5": (ranking.recall(scores.ranks, 5), ties),
+        "mrr": (ranking.mean_reciprocal_rank(scores.ranks), ties),
+        "mean_rank": (ranking.mean_rank(scores.ranks), ties),
+        "target_probability": (scores.target_probability.mean(), {}),
+        "tail_mass": (scores.tail_mass.mean(), {"outside": 5}),
     }
-    return [
-        row(name, group, f"valid@{checkpoint}", value, len(nll), **fields, **extra, checkpoint=checkpoint)
+    rows = [
+        row(name, group, f"valid@{checkpoint}", value, n, **fields, **extra, checkpoint=checkpoint)
         for name, (value, extra) in values.items()
     ]
+    return rows, curve
 
 
 def block_fields(context: int, settings: Mapping) -> dict:
@@ -225,19 +210,14 @@ def evaluate_checkpoint(
     training text. scored: of that text (`score_languages`).
     """
     fields, found = block_fields(context, settings), Found()
-    for shift, (group, scores) in zip((0, len(symbols)), scored.items(), strict=True):
+    for group, scores in scored.items():
         group_rows, curve = text_metrics(scores, group, checkpoint, fields)
         found.add((group_rows, {f"{checkpoint}.perplexity.{group}": curve}))
-        if checkpoint == "best":
-            targets = ids[1 : len(scores.nll) + 1] + shift
-            found.measurable |= pack_tokens(f"best.valid.{group}", targets, scores.nll, 2 * len(symbols), scores.ranks)
-            if group == "HR":
-                found.arrays["best.examples.HR"] = scores.examples
-                found.arrays["best.example_targets.HR"] = scores.example_targets
+        if checkpoint == "best" and group == "HR":
+            found.arrays["best.examples.HR"] = scores.examples
+            found.arrays["best.example_targets.HR"] = scores.example_targets
     output, inputs = (weight.detach().cpu().numpy() for weight in (model.output_weight, model.input_weight))
     tied = model.output_weight is model.input_weight
     untied = None if tied else inputs
     found.add(weight_metrics(output, untied, symbols, counts, settings, checkpoint))
-    # The output matrix is already among the arrays.
-    found.measurable |= pack_matrices({f"{checkpoint}.input": untied})
     return found

@@ -10,7 +10,6 @@ import torch
 from rarepapers.core.errors import UserError
 from rarepapers.core.files import atomic_path, read_json, write_json
 from rarepapers.data.prepared_corpus import load_manifest
-from rarepapers.evaluation.measurable import save_arrays
 from rarepapers.experiments.run_code import MEASURES, evaluation_code
 from rarepapers.machine import gpu_locks
 from rarepapers.machine.device import choose_device
@@ -44,11 +43,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="JSON file to write with the translations of each split; {} for other models (default: for a translation "
         "model, hypotheses.json beside the metrics)",
     )
-    parser.add_argument(
-        "--measurable",
-        type=Path,
-        help="what later metrics need, to write (default: measurable.npz beside the metrics)",
-    )
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -79,8 +73,6 @@ def main(arguments: argparse.Namespace) -> None:
     # metrics.json is written last: its existence means that the run is evaluated.
     if found.hypotheses or arguments.hypotheses:
         write_json(arguments.hypotheses or arguments.metrics.with_name("hypotheses.json"), found.hypotheses)
-    with atomic_path(arguments.measurable or arguments.metrics.with_name("measurable.npz")) as temporary:
-        save_arrays(temporary, found.measurable)
     with atomic_path(arguments.arrays) as temporary:
         save(temporary, **found.arrays)
     made = {"settings": settings, "sources": evaluation_code(training["settings"], corpus.kind)}

@@ -12,7 +12,7 @@ import torch
 from rarepapers.core.special_types import END, UNKNOWN
 from rarepapers.data.codec import Codec
 from rarepapers.data.tokenizers import tokenizer_class
-from rarepapers.evaluation import generation, measurable
+from rarepapers.evaluation import generation
 from rarepapers.evaluation.metric_rows import row
 from rarepapers.evaluation.temperature import FITTED, fit, temperature_rows
 from rarepapers.evaluation.text_scores import LOGITS, Scores, hidden_vectors, limits_of, score, score_positions
@@ -30,8 +30,6 @@ from raretok.metrics.mean_similarity import mean_cosine, mean_cosine_between, me
 
 # Label of the first two groups of the first set taken together (deviations, agg A23).
 NONRARE = "nonrare"
-# Passes over a text by the best checkpoint whose scores are kept: metric and split.
-KEPT_PASSES = (("perplexity", "test"), ("perplexity_plain", "valid"))
 # Number of validation tokens used to fit a temperature.
 FIT_TOKENS = 32768
 # Constants, in nats, that are added to the logits of the third group of types after training.
@@ -69,18 +67,18 @@ def text_rows(
     device: str,
     known: Scores | None = None,
     temperature: float = 1.0,
-) -> tuple[list[dict], dict[str, Scores], dict[str, np.ndarray]]:
-    """Perplexities and Uniq of one checkpoint, plain scores of its texts by split, and arrays of `measurable`.
+) -> tuple[list[dict], dict[str, Scores]]:
+    """Perplexities and Uniq of one checkpoint, and plain scores of its texts by split.
 
-    Windowed perplexity, the validation text and `measurable` are for `best` only. known: plain scores of the test text
+    Windowed perplexity and the validation text are for `best` only. known: plain scores of the test text
     under the same weights, if they exist. temperature: plain scores are also found at it (`Scores.tempered`), with the
     groups' probabilities for `best`.
     """
     # Uniq is computed from the plain pass over the test text.
     passes = [("perplexity_plain", "test")]
     if checkpoint == "best":
-        passes += KEPT_PASSES
-    rows, plain, kept = [], {}, {}
+        passes += [("perplexity", "test"), ("perplexity_plain", "valid")]
+    rows, plain = [], {}
     for metric, split in passes:
         first, windowed = (metric, split) == passes[0], metric == "perplexity"
         targets = np.asarray(corpus.tokens(split), dtype=np.int64)
@@ -96,18 +94,13 @@ def text_rows(
                 END,
                 device,
                 predict=first,
-                rank=not first,
                 bounds=groups[0].bounds if checkpoint == "best" else (),
                 temperature=None if windowed else temperature,
             )
         rows += score_rows(metric, scores, targets, groups, f"{split}@{checkpoint}", fields)
-        if not first:
-            kept |= measurable.pack_tokens(f"best.{split}", targets, scores.nll, corpus.types, scores.ranks)
-        elif checkpoint == "best":
-            kept["best.test.predicted"] = np.unique(scores.predicted).astype(np.uint32)
         if not windowed:
             plain[split] = scores
-    return rows, plain, kept
+    return rows, plain
 
 
 def pass_fields(metric: str, settings: Mapping, checkpoint: str) -> dict:

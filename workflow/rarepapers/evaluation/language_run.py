@@ -23,11 +23,9 @@ from rarepapers.core.files import read_arrays
 from rarepapers.data.codec import codec_of
 from rarepapers.data.text.similarity_pairs import read_pairs
 from rarepapers.evaluation import language
-from rarepapers.evaluation.measurable import pack_matrices, unpack_tokens
 from rarepapers.evaluation.metric_rows import Found
 from rarepapers.evaluation.queries import query_ids
 from rarepapers.evaluation.snapshots import measure_snapshots
-from rarepapers.evaluation.text_scores import Scores
 from rarepapers.metrics.neighbours import occurring
 from rarepapers.models import CHECKPOINTS
 from rarepapers.models.building import load_model
@@ -73,11 +71,10 @@ def evaluate_run(
         if checkpoint == "best" and settings.get("fit_temperature"):
             temperature = language.fitted_temperature(model, corpus, settings, device)
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
-        rows, plain, kept = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored, temperature)
+        rows, plain = language.text_rows(model, corpus, groups, settings, checkpoint, device, scored, temperature)
         found.rows, previous = found.rows + rows, model
         found.add(matrix_rows(model.output_weight, weights, corpus, groups, settings, checkpoint))
         if checkpoint == "best":
-            found.measurable |= kept | kept_matrices(model, weights)
             found.rows += language.similarity_rows(weights, corpus, codec, pairs)
             found.add(language.generated_rows(model, corpus, codec, model_settings["context"], settings, device))
             found.rows += language.kept_gradient_rows(model, corpus, groups[0], settings, device)
@@ -90,9 +87,8 @@ def evaluate_run(
 
 
 def of_corpus(corpus, groups: list[Groups]) -> Found:
-    """What is known without a model: metrics of the data, and the arrays that figures and later metrics need."""
+    """What is known without a model: metrics of the data, and the arrays that figures need."""
     found = Found(language.data_rows(corpus, groups))
-    found.measurable["special"] = np.array(corpus.special, dtype=np.int64)
     found.arrays |= {
         "vocabulary": np.array(corpus.symbols),
         "counts": np.asarray(corpus.counts, dtype=np.int64),
@@ -119,30 +115,6 @@ def matrix_rows(
         known, queries = queried(settings, corpus, groups[0])
         found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))
     return found.rows, found.arrays
-
-
-def kept_rows(kept: Mapping[str, np.ndarray], groups: list[Groups], settings: Mapping) -> list[dict]:
-    """Metric rows computed from the kept tokens and predictions of the best checkpoint (`measurable`)."""
-    rows = []
-    for metric, split in language.KEPT_PASSES:
-        tokens, fields = unpack_tokens(kept, f"best.{split}"), language.pass_fields(metric, settings, "best")
-        scores = Scores(tokens.nll, None, tokens.ranks)
-        rows += language.score_rows(metric, scores, tokens.targets, groups, f"{split}@best", fields)
-    fields, number = language.pass_fields("uniq", settings, "best"), int(kept["best.test.counts"].sum())
-    return rows + language.uniq_rows(kept["best.test.predicted"], number, groups, "test@best", fields)
-
-
-def kept_matrices(model: torch.nn.Module, weights: np.ndarray) -> dict[str, np.ndarray]:
-    """Kept arrays of a model's matrices; weights: its output matrix (V x d). A tied input matrix is left out."""
-    inputs = None if model.input_weight is model.output_weight else _to_numpy(model.input_weight)
-    packed = pack_matrices({"best.output": weights, "best.input": inputs})
-    if model.output_bias is not None:
-        packed["best.output_bias"] = _to_numpy(model.output_bias).astype(np.float16)
-    return packed
-
-
-def _to_numpy(tensor: torch.Tensor) -> np.ndarray:
-    return tensor.detach().float().cpu().numpy()
 
 
 def queried(settings: Mapping, corpus, groups: Groups) -> tuple[np.ndarray, np.ndarray]:

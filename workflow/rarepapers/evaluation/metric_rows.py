@@ -9,11 +9,10 @@ from raretok import __version__
 
 @dataclass
 class Found:
-    """Metric rows, arrays for figures, arrays of `measurable.npz`, and translations (plain lines) by split."""
+    """Metric rows, arrays for figures, and translations (plain lines) by split."""
 
     rows: list[dict] = field(default_factory=list)
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
-    measurable: dict[str, np.ndarray] = field(default_factory=dict)
     hypotheses: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, more: tuple[list[dict], dict[str, np.ndarray]]) -> None:

@@ -19,25 +19,22 @@ class PairScores:
     """Scores of n target tokens, in the order of the split.
 
     targets: ids, (n,) int64. nll, nll_without_bias: negative log-likelihoods in nats, (n,) float64; the second is None
-    for a model without an output bias. skipped: number of pairs with a side longer than the model's context. ranks: of
-    the targets, from 1, ties share the better rank, (n,) int64; None unless requested.
+    for a model without an output bias. skipped: number of pairs with a side longer than the model's context.
     """
 
     targets: np.ndarray
     nll: np.ndarray
     nll_without_bias: np.ndarray | None
     skipped: int
-    ranks: np.ndarray | None = None
 
 
 def score_pairs(
-    model: torch.nn.Module, pairs, context: int, device: str = "cpu", rank: bool = False, temperature: float = 1.0
+    model: torch.nn.Module, pairs, context: int, device: str = "cpu", temperature: float = 1.0
 ) -> PairScores:
     """Score all target tokens of `pairs` (`data.pairs.prepared_pairs.Pairs`) with at most `context` tokens per side.
 
-    model: `EncoderDecoder`'s interface. rank: also compute ranks, which takes a twentieth of the output layer's time.
-    temperature: divides the logits; at another one than 1, scores without the bias are not computed.
-    The forward pass is in float32; the caller sums in float64.
+    model: `EncoderDecoder`'s interface. temperature: divides the logits; at another one than 1, scores without the bias
+    are not computed. The forward pass is in float32; the caller sums in float64.
     """
     source, target = lengths(pairs)
     kept = np.flatnonzero(np.maximum(source, target) <= context)
@@ -48,7 +45,7 @@ def score_pairs(
     starts[kept + 1] = target[kept]
     starts = np.cumsum(starts)
     rows = 1 if bias is None else 2
-    nll, targets, ranks = np.empty((rows, starts[-1])), *np.empty((2, starts[-1]), dtype=np.int64)
+    nll, targets = np.empty((rows, starts[-1])), np.empty(starts[-1], dtype=np.int64)
     with torch.inference_mode():
         for chosen in in_batches(pairs, kept, TOKENS[kind]):
             source_ids, inputs, wanted = collate(pairs, chosen)
@@ -58,10 +55,6 @@ def score_pairs(
             here = (starts[chosen][:, None] + np.arange(wanted.shape[1]))[inside]
             targets[here] = wanted[inside]
             goal = torch.from_numpy(wanted[inside]).to(device)
-            nll[:, here], _, ranked, *_ = score_positions(
-                model, hidden, goal, kind, rank=rank, bias=bias, temperatures=(temperature,)
-            )
-            if rank:
-                ranks[here] = ranked
+            nll[:, here], *_ = score_positions(model, hidden, goal, kind, bias=bias, temperatures=(temperature,))
     without_bias = None if bias is None else nll[1]
-    return PairScores(targets, nll[0], without_bias, len(target) - len(kept), ranks if rank else None)
+    return PairScores(targets, nll[0], without_bias, len(target) - len(kept))

@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from raretok.metrics.ranking import quick_ranks
-
 # Tokens and logits at a time. On a CPU the logits stay in the cache: twice as fast as with 16 times as many.
 TOKENS = {"cpu": 2048, "cuda": 65536}
 LOGITS = {"cpu": 2**20, "cuda": 2**28}
@@ -27,16 +25,15 @@ LOGITS = {"cpu": 2**20, "cuda": 2**28}
 
 @dataclass(frozen=True)
 class Scores:
-    """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max, rank and groups.
+    """Statistics of N targets: negative log-likelihood in nats (float64) and, if requested, arg max and groups.
 
-    predicted, ranks: int64; ranks from 1, ties share the better rank. groups: log-probability of each of G groups of
-    types at every position, N x G. best, best_logits: the type with the largest logit of each group, and that logit,
-    N x G. tempered: scores of the same text with logits divided by a temperature.
+    predicted: int64. groups: log-probability of each of G groups of types at every position, N x G. best, best_logits:
+    the type with the largest logit of each group, and that logit, N x G. tempered: scores of the same text with logits
+    divided by a temperature.
     """
 
     nll: np.ndarray
     predicted: np.ndarray | None
-    ranks: np.ndarray | None = None
     groups: np.ndarray | None = None
     best: np.ndarray | None = None
     best_logits: np.ndarray | None = None
@@ -51,14 +48,13 @@ def score(
     end: int,
     device: str = "cpu",
     predict: bool = True,
-    rank: bool = False,
     bounds: tuple[int, ...] = (),
     temperature: float | None = None,
 ) -> Scores:
     """Score all N `tokens` (ids, integers) in spans of block - window.
 
     model: ids (B x T) to hidden vectors, with a method `logits`. end: id of the end of a sentence. predict: also find
-    the arg max predictions, a fifth of the output layer's time. rank: also find the targets' ranks, a twentieth.
+    the arg max predictions, a fifth of the output layer's time.
     bounds: first ids of all groups of types but the first; with them, also find the groups' log-probabilities and, with
     `predict`, their best types. temperature: also score the text at it, from the same logits; groups are then found at
     it alone, not at 1.
@@ -67,7 +63,6 @@ def score(
     temperatures = (1.0,) if temperature in (None, 1.0) else (1.0, temperature)
     nll = np.empty((len(temperatures), len(tokens)))
     predicted = np.empty(len(tokens), dtype=np.int64) if predict else None
-    ranks = np.empty(len(tokens), dtype=np.int64) if rank else None
     groups, best, best_logits = None, None, None
     if bounds:
         groups = np.empty((len(tokens), len(bounds) + 1))
@@ -76,15 +71,15 @@ def score(
     with torch.inference_mode():
         for here, hidden, targets in hidden_vectors(model, tokens, block, window, end, device):
             nll[:, here], *others = score_positions(
-                model, hidden, targets, limits_of(device), predict, rank, bounds=bounds, temperatures=temperatures
+                model, hidden, targets, limits_of(device), predict, bounds=bounds, temperatures=temperatures
             )
-            for all_of_them, part in zip((predicted, ranks, groups, best, best_logits), others, strict=True):
+            for all_of_them, part in zip((predicted, groups, best, best_logits), others, strict=True):
                 if all_of_them is not None:
                     all_of_them[here] = part
     if temperature is None:
-        return Scores(nll[0], predicted, ranks, groups, best, best_logits)
+        return Scores(nll[0], predicted, groups, best, best_logits)
     tempered = Scores(nll[-1], None, groups=groups, best=best, best_logits=best_logits)
-    return Scores(nll[0], predicted, ranks, tempered=tempered)
+    return Scores(nll[0], predicted, tempered=tempered)
 
 
 def hidden_vectors(
@@ -135,19 +130,18 @@ def score_positions(
     targets: torch.Tensor,
     kind: str,
     predict: bool = False,
-    rank: bool = False,
     bias: torch.Tensor | None = None,
     bounds: tuple[int, ...] = (),
     temperatures: tuple[float, ...] = (1.0,),
 ) -> tuple[np.ndarray | None, ...]:
     """Statistics of N x d hidden vectors without N x V logits in memory.
 
-    Likelihoods, arg maxima, ranks, log-probabilities of groups, best type of each group and its logit (`Scores`).
+    Likelihoods, arg maxima, log-probabilities of groups, best type of each group and its logit (`Scores`).
     Negative log-likelihoods are float64, one row of N per temperature and, with an output bias, a last one without it.
     Groups and best logits are those at the last temperature. Of N x V, three chunks of `LOGITS` are in memory at most.
     """
     size = max(1, LOGITS[kind] // len(model.output_weight))
-    losses, predicted, ranks, groups, best, best_logits = [], [], [], [], [], []
+    losses, predicted, groups, best, best_logits = [], [], [], [], []
     for part, goal in zip(hidden.split(size), targets.split(size), strict=True):
         logits = model.logits(part).float()
         rows = []
@@ -167,10 +161,7 @@ def score_positions(
             found = [types.max(dim=1) for types in parts]
             best.append(torch.stack([first + one.indices for first, one in zip((0, *bounds), found, strict=True)], 1))
             best_logits.append(torch.stack([one.values for one in found], dim=1))
-        if rank:
-            # Overwrites the logits.
-            ranks.append(quick_ranks(logits, goal, losses[-1][0]))
-    lists = (predicted, ranks, groups, best, best_logits)
+    lists = (predicted, groups, best, best_logits)
     others = (torch.cat(each).cpu().numpy() if each else None for each in lists)
     return torch.cat(losses, dim=1).double().cpu().numpy(), *others
 

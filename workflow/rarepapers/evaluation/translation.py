@@ -16,7 +16,7 @@ from rarepapers.data.lines import numbered_lines
 from rarepapers.data.pairs.pair_folder import side_file
 from rarepapers.data.pairs.preparation import split_compounds
 from rarepapers.data.pairs.prepared_pairs import load_pairs
-from rarepapers.evaluation import bias_record, language, measurable
+from rarepapers.evaluation import bias_record, language
 from rarepapers.evaluation.decoding import Decoding
 from rarepapers.evaluation.metric_rows import row
 from rarepapers.evaluation.pair_scores import PairScores, score_pairs
@@ -36,24 +36,6 @@ def score_rows(scores: PairScores, groups: Sequence[Groups], split: str) -> list
     """Perplexity of the target side by group, given the true prefix of every token."""
     fields = {"teacher": "forced", "skipped_pairs": scores.skipped, "checkpoint": split.partition("@")[2]}
     return language.score_rows("perplexity", Scores(scores.nll, None), scores.targets, groups, split, fields)
-
-
-def pack_scores(scores: PairScores, split: str, types: int) -> dict[str, np.ndarray]:
-    """Packed scores of a split by the best checkpoint (`measurable`)."""
-    name = f"best.{split}"
-    packed = measurable.pack_tokens(name, scores.targets, scores.nll, types, scores.ranks)
-    packed[f"{name}.skipped"] = np.array(scores.skipped)
-    if scores.nll_without_bias is not None:
-        packed |= measurable.pack_tokens(f"{name}.without_bias", scores.targets, scores.nll_without_bias, types)
-    return packed
-
-
-def unpack_scores(kept: Mapping[str, np.ndarray], split: str) -> PairScores:
-    """The scores packed by `pack_scores`, sorted by target id."""
-    name = f"best.{split}"
-    tokens, plain = measurable.unpack_tokens(kept, name), measurable.unpack_tokens(kept, f"{name}.without_bias")
-    without_bias = None if plain is None else plain.nll
-    return PairScores(tokens.targets, tokens.nll, without_bias, int(kept[f"{name}.skipped"]), tokens.ranks)
 
 
 def fitted_rows(model, pairs: Mapping, groups: Sequence[Groups], context: int, device: str) -> list[dict]:

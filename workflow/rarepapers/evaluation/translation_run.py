@@ -17,7 +17,7 @@ from rarepapers.data.pairs.prepared_pairs import load_pairs
 from rarepapers.evaluation import language, translation
 from rarepapers.evaluation.comet import comet_rows
 from rarepapers.evaluation.decoding import Decoding, decode
-from rarepapers.evaluation.language_run import group_sets, kept_matrices, observation_rows, of_corpus, same_weights
+from rarepapers.evaluation.language_run import group_sets, observation_rows, of_corpus, same_weights
 from rarepapers.evaluation.metric_rows import Found
 from rarepapers.evaluation.pair_scores import score_pairs
 from rarepapers.evaluation.queries import query_ids
@@ -68,17 +68,14 @@ def evaluate_run(
         model = load_model(folder / file, dict(model_settings), vocabulary=corpus.types, device=device)
         # If the last checkpoint is the best, which is common, its text is scored already.
         if previous is None or not same_weights(model, previous):
-            scores = score_pairs(model, pairs["test"], context, device, rank=checkpoint == "best")
+            scores = score_pairs(model, pairs["test"], context, device)
         previous = model
         found.rows += translation.score_rows(scores, groups, f"test@{checkpoint}")
         weights = model.output_weight.detach().float().cpu().numpy().astype(np.float64)
         found.add(matrix_rows(model.output_weight, weights, corpus, groups, settings, tying, checkpoint))
         if checkpoint == "best":
-            valid = score_pairs(model, pairs["valid"], context, device, rank=True)
+            valid = score_pairs(model, pairs["valid"], context, device)
             found.rows += translation.score_rows(valid, groups, "valid@best")
-            found.measurable |= kept_matrices(model, weights)
-            for split, of_split in (("test", scores), ("valid", valid)):
-                found.measurable |= translation.pack_scores(of_split, split, corpus.types)
             if settings.get("fit_temperature"):
                 found.rows += translation.fitted_rows(model, pairs, groups, context, device)
             if settings.get("calibration_bins") and len(scores.nll):
@@ -113,18 +110,6 @@ def matrix_rows(
         known, queries = queried(settings, corpus, groups[0].bounds[1], tying)
         found.add(language.neighbour_rows(matrix, weights, groups[0], queries, known, settings))
         found.add(translation.query_rows(weights, found.arrays["best.neighbours"], queries, known, corpus))
-    return found.rows, found.arrays
-
-
-def kept_rows(
-    kept: Mapping[str, np.ndarray], counts: np.ndarray, groups: list[Groups], settings: Mapping
-) -> tuple[list[dict], dict[str, np.ndarray]]:
-    """Metric rows and arrays from the kept tokens of the best checkpoint (`measurable`); counts: of training."""
-    found, scores = Found(), {split: translation.unpack_scores(kept, split) for split in ("test", "valid")}
-    for split, of_split in scores.items():
-        found.rows += translation.score_rows(of_split, groups, f"{split}@best")
-    if settings.get("calibration_bins") and len(scores["test"].nll):
-        found.add(translation.calibration_rows(scores["test"], counts, settings["calibration_bins"]))
     return found.rows, found.arrays
 
 

@@ -19,9 +19,6 @@ def check_choices(config: dict) -> None:
     """Raises UserError for choices of config.yaml that exclude each other, or that name a missing folder."""
     if config["recorded"] and config["finished"]:
         raise UserError("config: recorded and finished are both true; choose which of the two reports to render")
-    for key in ("runs_per_gpu", "together"):
-        if config["processes"] > 1 and config[key] > 1:
-            raise UserError(f"config: processes and {key} are both above 1; set one of them to 1")
     mirror = config["data_mirror"]
     if mirror and not Path(mirror).is_dir():
         raise UserError(f"config: data_mirror is {mirror}, which is not a folder; name one, or null for downloads")

@@ -49,11 +49,6 @@ class Choices(TypedDict):
     equivalence: Annotated[float, Limit("exclusiveMinimum", 0), Limit("maximum", 1)]
     # Number of jobs that may share a GPU of this machine; use more than 1 for tiny models.
     runs_per_gpu: Annotated[Positive, Limit("maximum", 100)]
-    # Number of processes that train one run, each on its own GPU. Without dropout, results differ only by
-    # rounding; with dropout they are another sample.
-    processes: Positive
-    # Largest number of character runs of one shape that one job trains together; results differ only by rounding.
-    together: Annotated[Positive, Limit("maximum", 256)]
     # Pre-trained GPT-2 weights for stop_jostling's table 3: `skip` them, download them (`hub`), or a folder to read.
     gpt2_weights: str
     # COMET model for translations, a name on the Hugging Face hub or the path of a checkpoint; null: no COMET. Needs
@@ -460,7 +455,7 @@ class Figure(TypedDict, total=False):
     experiment: str
     # Several experiments side by side: `all` of the scale, or by title.
     experiments: Literal["all"] | dict[str, str]
-    # Columns that improvement.csv compares, each with `of`.
+    # Metrics that claims and the page read for this figure, each with `of`.
     columns: Columns
     labels: Labels
     # The paper's steps of the panels, the one until which it freezes rare rows, or the last one shown.

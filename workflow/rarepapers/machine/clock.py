@@ -4,8 +4,6 @@ import sys
 import time
 from collections.abc import Callable
 
-from rarepapers.machine import processes
-
 # Seconds between two progress lines in the log.
 PROGRESS_SECONDS = 10.0
 
@@ -62,6 +60,5 @@ class Saves:
 
 
 def log(line: str) -> None:
-    """Print a line with the time of day to standard error, once for all processes of a run."""
-    if processes.is_first():
-        print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
+    """Print a line with the time of day to standard error."""
+    print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)

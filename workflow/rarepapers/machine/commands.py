@@ -20,23 +20,10 @@ FOR_USERS = {
     "plan": ("rarepapers.planning.plan_command", "estimate the cost of the runs of the config: hours, memory, storage"),
     "runs": ("rarepapers.experiments.run_table", "print the run table of the config, one run per line"),
     "fetch": ("rarepapers.planning.fetch", "fill a data mirror with the files that the runs of the config need"),
-    "work": (
-        "rarepapers.work.work_command",
-        "train and evaluate as many runs as time allows, without Snakemake",
-    ),
-    "status": ("rarepapers.work.status_command", "show running jobs, failures and their reasons, and what is left"),
+    "status": ("rarepapers.planning.status_command", "show running jobs, failures and their reasons, and what is left"),
     "accept": ("rarepapers.rule_inputs.accept", "accept finished results from another machine if nothing has changed"),
     "verify": ("rarepapers.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
     "record": ("rarepapers.reporting.record", "copy the files of a scale's report to results/recorded"),
-    "remeasure": ("rarepapers.evaluation.remeasure", "recompute metrics of recorded runs from their kept files"),
-    "compare-recorded": (
-        "rarepapers.evaluation.compare_recorded",
-        "run the significance tests that are missing for recorded translations",
-    ),
-    "site": (
-        "rarepapers.reporting.site",
-        "build a folder for a static host: recorded report and documentation",
-    ),
 }
 FOR_RULES = {
     "download": (
@@ -65,7 +52,6 @@ FOR_RULES = {
         "check devices, disk and data before a long workflow, and print the plan",
     ),
     "train": ("rarepapers.training.train_command", "train one run, continuing where an interrupted one stopped"),
-    "train-together": ("rarepapers.training.train_together_command", "train several runs of one shape in one job"),
     "evaluate": ("rarepapers.evaluation.evaluate_command", "measure one trained run"),
     "compare": (
         "rarepapers.evaluation.compare_command",
@@ -82,7 +68,6 @@ FOR_RULES = {
     "figure": ("rarepapers.reporting.figures.figure_command", "render one figure of a paper"),
     "claims": ("rarepapers.reporting.claims.claims_command", "give a verdict on every claim of the papers"),
     "agreement": ("rarepapers.reporting.claims.agreement", "compute how far our numbers agree with the printed ones"),
-    "improvement": ("rarepapers.reporting.claims.improvement", "compare every method with the first one of its table"),
     "readme": (
         "rarepapers.reporting.page.readme_command",
         "write the main numbers of the recorded results into the README",
@@ -92,11 +77,8 @@ FOR_RULES = {
 COMMANDS = FOR_USERS | FOR_RULES
 
 
-def main(argv: list[str] | None = None, requeues: bool = True) -> int:
-    """Run one command; return its exit status.
-
-    requeues: whether a command that is stopped near the time limit of its SLURM job requeues the job.
-    """
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; return its exit status. One that is stopped near the time limit of its SLURM job requeues it."""
     argv = sys.argv[1:] if argv is None else argv
     width = max(map(len, COMMANDS)) + 2
     lists = [
@@ -133,7 +115,7 @@ def main(argv: list[str] | None = None, requeues: bool = True) -> int:
         return EXIT_USER_ERROR
     except Interrupted as stop:
         print(f"raretok {name}: {stop}", file=sys.stderr)
-        if requeues and queue_again():
+        if queue_again():
             print(f"raretok {name}: the time limit is near; SLURM will start this job again", file=sys.stderr)
         return EXIT_INTERRUPTED
     except KeyboardInterrupt:

@@ -1,7 +1,6 @@
 """The device that computes: choice, description, memory."""
 
 import ctypes
-import os
 import platform
 import resource
 import subprocess
@@ -11,8 +10,7 @@ from pathlib import Path
 import torch
 
 from rarepapers.core.errors import UserError
-from rarepapers.machine import processes
-from rarepapers.machine.gpu_locks import take_places
+from rarepapers.machine.gpu_locks import take_place
 from rarepapers.machine.processor import CPUINFO, cpu_entry, has_bfloat16_products
 from raretok import __version__
 
@@ -23,36 +21,13 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, LARGEST_BLOCK = -1, -3, 32 * 2**20
 def choose_device(name: str, runs_per_gpu: int = 1) -> str:
     """`cpu` or `cuda`, from `auto`, `cpu` or `cuda`; with several GPUs, a free one becomes the current device.
 
-    runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_places`). One of
-    several processes of a run takes the GPU of its own number, which the process that started it holds. Raises
+    runs_per_gpu: number of processes that may share a GPU; waits while all places are taken (`take_place`). Raises
     UserError if a GPU is requested but not available.
     """
     if not is_gpu(name):
         return "cpu"
-    if processes.launched():
-        index, found = int(os.environ["LOCAL_RANK"]), torch.cuda.device_count()
-        wanted = int(os.environ["LOCAL_WORLD_SIZE"])
-        if wanted > found:
-            raise UserError(
-                f"{wanted} processes need a GPU each, but torch sees {found} here; start fewer, or ask for more GPUs"
-            )
-    else:
-        (index,) = take_places(gpu_names(), runs_per_gpu, 1)
-    torch.cuda.set_device(index)
+    torch.cuda.set_device(take_place(gpu_names(), runs_per_gpu))
     return "cuda"
-
-
-def hold_devices(name: str, processes: int, runs_per_gpu: int = 1) -> None:
-    """Hold a GPU for each of `processes` child processes, and hide all other GPUs from them; no-op on a CPU.
-
-    Arguments, waiting and errors as in `choose_device`.
-    """
-    if not is_gpu(name):
-        return
-    gpus = gpu_names()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(len(gpus))))
-    chosen = take_places(gpus, runs_per_gpu, processes)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(visible.split(",")[index] for index in chosen)
 
 
 def is_gpu(name: str) -> bool:

@@ -33,7 +33,7 @@ VARIABLE = "RARETOK_SERVERS"
 COMMANDS = {
     "train": ("train",),
     "evaluate": ("evaluate", "compare", "measure-gpt2"),
-    "report": ("collect", "cost", "table", "figure", "claims", "agreement", "improvement", "page", "readme"),
+    "report": ("collect", "cost", "table", "figure", "claims", "agreement", "page", "readme"),
 }
 LIBRARIES = {
     "train": ("torch", "safetensors.torch", "yaml", "filelock"),

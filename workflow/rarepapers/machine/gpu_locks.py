@@ -5,6 +5,7 @@ ends, however it ends. Cluster schedulers give every job its own GPUs, whose pla
 """
 
 import argparse
+import contextlib
 import os
 import tempfile
 import time
@@ -32,39 +33,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def take_places(gpus: list[str], places: int, number: int) -> list[int]:
-    """Hold a place on each of `number` different `gpus` until this process ends; returns their indices, sorted.
+def take_place(gpus: list[str], places: int) -> int:
+    """Hold a place on one of `gpus` until this process ends; returns its index. Waits while none is free.
 
-    Waits while too few are free. All are taken at once, since two jobs that each held one and waited for another would
-    wait forever. gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first.
-    Raises UserError unless places is at least 1, and if there are fewer GPUs.
+    gpus: unique names of this machine's GPUs (UUIDs). places: number per GPU; empty GPUs are taken first. Raises
+    UserError unless places is at least 1.
     """
     if places < 1:
         raise UserError(f"runs_per_gpu is {places}; it must be at least 1")
-    if number > len(gpus):
-        raise UserError(f"{number} processes need a GPU each, but torch sees {len(gpus)} here; lower `processes`")
     folder = Path(tempfile.gettempdir()) / f"raretok-{os.getuid()}"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     waiting = False
     while True:
-        taken: dict[int, FileLock] = {}
         for place in range(places):
             for index, gpu in enumerate(gpus):
-                lock = FileLock(folder / f"{gpu}.{place}.lock", timeout=0)
-                if index in taken or len(taken) == number:
-                    continue
-                try:
-                    taken[index] = lock.acquire().lock
-                except Timeout:
-                    continue
-        if len(taken) == number:
-            _held.extend(taken.values())
-            return sorted(taken)
-        for lock in taken.values():
-            lock.release()
+                with contextlib.suppress(Timeout):
+                    _held.append(FileLock(folder / f"{gpu}.{place}.lock", timeout=0).acquire().lock)
+                    return index
         if not waiting:
-            wanted = "one" if number == 1 else number
-            lack = f"all {len(gpus) * places} places are" if not taken else f"places on all but {len(taken)} are"
-            log(f"waiting for {wanted} of {len(gpus)} GPU(s): {lack} taken by other jobs")
+            log(f"waiting for one of {len(gpus)} GPU(s): all {len(gpus) * places} places are taken by other jobs")
             waiting = True
         time.sleep(PATIENCE)

@@ -1,4 +1,4 @@
-"""Before long jobs: cost estimates, checks of the machine, a data mirror, and the runs that would decide claims.
+"""Around long jobs: cost estimates, checks of the machine, a data mirror, status, and new seeds for a claim.
 
-May import core, machine, data, experiments, reporting and rule_inputs.
+May import core, machine, data, experiments, training, reporting and rule_inputs.
 """

@@ -4,7 +4,6 @@ import argparse
 import json
 from pathlib import Path
 
-from rarepapers.core.errors import UserError
 from rarepapers.experiments import config_options
 from rarepapers.experiments.run_table import load_to_train
 from rarepapers.planning import plan_text
@@ -23,24 +22,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--measured", type=Path, metavar="FOLDER", help="rows for config/throughput.yaml from finished runs"
     )
-    parser.add_argument("--claims", action="store_true", help="runs that would decide claims, the most useful first")
-    parser.add_argument("--json", action="store_true", help="with --claims: JSON for `rarepapers work --order`")
-    parser.add_argument("--results", type=Path, metavar="FOLDER", help="with --claims: the results to plan from")
 
 
 def main(arguments: argparse.Namespace) -> None:
-    """Print the plan; raises UserError for options that belong to another one."""
-    for option in ("json", "results"):
-        if getattr(arguments, option) and not arguments.claims:
-            raise UserError(f"--{option} needs --claims")
+    """Print the plan, or measured rows."""
     if arguments.measured:
         print("\n".join(f"  - {json.dumps(row)}" for row in speeds.rows_of(arguments.measured)))
         return
     table = load_to_train(arguments)
     known = load_local(table.project)
-    if arguments.claims:
-        print_queue(table, known[speeds.CPU], arguments.results, arguments.json)
-        return
     machines = [speeds.find(known, name) for name in arguments.device or ()] or plan_text.default_machines(known)
     costs = costs_of(table)
     if arguments.markdown:
@@ -49,18 +39,6 @@ def main(arguments: argparse.Namespace) -> None:
     lines = plan_text.summary(table, costs, needed_files(table), machines)
     lines += plan_text.plan_details(costs, machines) if arguments.runs else plan_text.hours_notes(machines)
     print("\n".join(lines))
-
-
-def print_queue(table, machine, folder: Path | None, as_json: bool) -> None:
-    """Print the runs that would decide claims, the most useful first."""
-    # Reporting imports pandas, which other plans do not need.
-    from rarepapers.planning import claim_queue
-    from rarepapers.reporting.results import read_results
-
-    results = read_results(claim_queue.results_folder(table, folder))
-    prices = claim_queue.prices_of(table, results, machine)
-    steps = claim_queue.queue(claim_queue.needed_by_claims(table, results, prices), prices)
-    print(claim_queue.as_json(steps, table) if as_json else "\n".join(claim_queue.lines_of(steps, table)))
 
 
 def cost_tables(costs, machines) -> list[str]:

@@ -1,6 +1,5 @@
 """Text of the plan for a terminal, and the cost table of docs/cluster.md."""
 
-from collections.abc import Container
 from itertools import groupby
 
 from rarepapers.data.catalogue import Wanted
@@ -59,14 +58,13 @@ def short(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def text_table(heads: list[str], rows: list[list[str]], right: Container[str] | None = None) -> list[str]:
-    """A table for the terminal. right: heads of the columns that are aligned to the right; None: all but the first."""
+def text_table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    """A table for the terminal; all columns but the first are aligned to the right."""
     columns = list(zip(heads, *rows, strict=True))
-    right = heads[1:] if right is None else right
     widths = [max(map(len, column)) for column in columns]
     padded = [
-        [cell.rjust(width) if head in right else cell.ljust(width) for cell in column]
-        for head, column, width in zip(heads, columns, widths, strict=True)
+        [cell.rjust(width) if number else cell.ljust(width) for cell in column]
+        for number, (column, width) in enumerate(zip(columns, widths, strict=True))
     ]
     return ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
 

@@ -172,9 +172,8 @@ def rows_of(results: Path) -> list[dict]:
     """One row per finished run in `results` (a scale's folder, or results/recorded/<scale>); UserError if none exist.
 
     Seconds are those of the whole training, including validation, divided by its passes. On a CPU they are CPU time per
-    thread if that is known, which other work on the machine hardly changes. Processes share the rows of a pass, so time
-    is multiplied by their number, and the memory of a whole pass is unknown. A run that copied another's files has no
-    row, and neither has one trained together with others, whose passes are those of a larger model.
+    thread if that is known, which other work on the machine hardly changes. A run that
+    copied another's files has no row, and neither has a recorded one that shared its job with others (`together`).
     """
     paths = sorted(results.glob("runs/*/*/*/metrics.json"))
     if not paths:
@@ -189,16 +188,14 @@ def _row(path: Path, run: dict) -> dict:
     seconds = run["seconds"]
     if on_cpu and run.get("cpu_seconds"):
         seconds = run["cpu_seconds"] / run["settings"]["training"]["threads"]
-    processes = run.get("processes", 1)  # missing in older records
-    memory = {"gib": round(run["peak_memory_gib"], 3)} if processes == 1 else {}
     precision = precision_of(run)
     return {
         "machine": CPU if on_cpu else run["device"],
         "what": f"{run['experiment']}/{run['method']}/seed{run['seed']}",
         "shape": vars(size_of(run["settings"])),
         "tokens": training.tokens,
-        "seconds": round(processes * seconds / (training.steps * training.passes), 5),
-        **memory,
+        "seconds": round(seconds / (training.steps * training.passes), 5),
+        "gib": round(run["peak_memory_gib"], 3),
         **({} if precision == NOT_RECORDED else {"precision": precision}),
         "where": path.parents[4].as_posix(),
     }

@@ -16,10 +16,9 @@ from rarepapers.core.files import read_json
 from rarepapers.experiments.run_table import RUN_NAME, RunTable, load_to_train, paper_ids
 from rarepapers.machine.processor import processor_name
 from rarepapers.planning import throughput
-from rarepapers.planning.claim_queue import command, prices_of
 from rarepapers.planning.local_device import load_local
 from rarepapers.reporting.claims.claim_parts import Part, in_unit
-from rarepapers.reporting.claims.claim_runs import RunName, Trained, finished_seeds, price_of
+from rarepapers.reporting.claims.claim_runs import Price, RunName, Trained, finished_seeds
 from rarepapers.reporting.claims.claim_text import number
 from rarepapers.reporting.claims.claims_command import EXPERIMENT, evidence_of, finding_of, findings
 from rarepapers.reporting.claims.deciding import trainings_of
@@ -116,6 +115,14 @@ def new_seed(recorded: Recorded) -> int:
     return next(seed for seed in range(1, len(used) + 2) if seed not in used)
 
 
+def command(runs: list[RunName], table: RunTable, config: list[str], cores: int | str) -> list[str]:
+    """The command that makes some runs, as words; it lists their seeds, which the scale may lack. config: KEY=VALUE."""
+    seeds = ",".join(map(str, sorted({seed for *_, seed in runs})))
+    chosen = [*config, f"scale={table.scale}", f"seeds=[{seeds}]"]
+    targets = (f"results/{table.scale}/runs/{table.run(*run).name}/metrics.json" for run in runs)
+    return ["snakemake", "--cores", str(cores), "--config", *chosen, "--", *targets]
+
+
 def make_runs(words: list[str], root: Path) -> None:
     """Make the runs with Snakemake; raises UserError if it fails; finished runs are kept."""
     # The Snakemake of another environment would make jobs import another raretok than this checkout's.
@@ -158,10 +165,9 @@ def settled_claim(recorded: Recorded) -> list[str]:
 
 
 def announcement(recorded: Recorded, runs: list[RunName], table: RunTable) -> list[str]:
-    """Lines on the claim and the runs that it needs, with the price in the precision of this processor."""
+    """Lines on the claim and the runs that it needs, with their estimated cost on this processor."""
     machine = load_local(table.project)[throughput.CPU]
-    price = price_of(runs, prices_of(table, recorded.results, machine))
-    cost = price.in_words() if price else "cost unknown"
+    cost = Price(sum(machine.training_seconds(table.run(*run).settings) for run in runs) / 60).in_words()
     names = [f"  {experiment}/{method}/seed{seed}" for experiment, method, seed in runs]
     before = records_of(recorded)
     if before:

@@ -10,11 +10,11 @@ from rarepapers.experiments.run_code import is_copy
 from rarepapers.reporting.csv_rows import write_table
 
 COLUMNS = [
-    *("paper", "experiment", "method", "seed", "device", "processes", "together", "threads"),
+    *("paper", "experiment", "method", "seed", "device", "together", "threads"),
     *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes", "same_as"),
 ]
 # Defaults for older records without these keys.
-DEFAULTS = {"processes": 1, "together": 1, "cpu_seconds": 0.0}
+DEFAULTS = {"together": 1, "cpu_seconds": 0.0}
 # Numbers of a run that was not trained but copied from one with the same settings.
 NO_TRAINING = {"seconds": 0.0, "cpu_seconds": 0.0, "tokens": 0, "tokens_per_second": 0, "resumes": 0}
 CPU = "CPU"
@@ -35,9 +35,9 @@ def main(arguments: argparse.Namespace) -> None:
 def costs(paths: list[Path]) -> pd.DataFrame:
     """One row per run, sorted: seconds of training with validation, including time before interruptions.
 
-    A run that is a copy of another names it in `same_as` and cost nothing. For runs trained together, seconds are each
-    run's share. cpu_seconds: CPU time of one process, 0 if unknown. threads: per process. Peak memory is that of the
-    GPU, or of the process on a CPU, and the maximum over processes.
+    A run that is a copy of another names it in `same_as` and cost nothing. together: number of
+    recorded runs that shared a job (no longer possible); their seconds are each run's share. cpu_seconds: 0 if unknown.
+    Peak memory is that of the GPU, or of the process on a CPU.
     """
     records = [read_json(path) for path in paths]
     table = pd.DataFrame([_row(one) for one in records], columns=COLUMNS)
@@ -75,7 +75,7 @@ def unit_seconds(runs: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     """
     on_cpu = runs["device"].str.startswith(CPU)
     wall = runs["seconds"] * runs["threads"].where(on_cpu, 1)
-    return on_cpu, runs["processes"] * runs["cpu_seconds"].where(on_cpu & (runs["cpu_seconds"] > 0), wall)
+    return on_cpu, runs["cpu_seconds"].where(on_cpu & (runs["cpu_seconds"] > 0), wall)
 
 
 def hours(runs: pd.DataFrame) -> str:

@@ -1,9 +1,8 @@
 """The command `record`: copy the files of finished runs that the report needs.
 
-It keeps numbers, arrays, histories, translations of test splits, provenance, and data for later metrics
-(`evaluation.measurable`, used by `make remeasure`), but no weights and no training states. The arrays of a language
-model grow with its vocabulary, so points of planes are kept in float16, and those of the last step, which no figure
-shows, are dropped: 8,000 types with four snapshots take less than 600 KB per run.
+It keeps numbers, arrays, histories, translations of test splits and provenance, but no weights and no training states.
+The arrays of a language model grow with its vocabulary, so points of planes are kept in float16, and those of the last
+step, which no figure shows, are dropped: 8,000 types with four snapshots take less than 600 KB per run.
 """
 
 import argparse
@@ -20,9 +19,8 @@ from rarepapers.reporting.recorded_precision import precision_of, processor_of
 METRICS = "metrics.json"
 HISTORY = "history.csv"
 ARRAYS = "arrays.npz"
-# Not every run has these.
+# Of translation models only.
 HYPOTHESES = "hypotheses.json"
-MEASURABLE = "measurable.npz"
 KEPT_SPLIT = "test"
 PLANES = ("svd", "pca")
 SCALE_FILES = ("gpt2/*.json", "comparisons/*/*.json")
@@ -65,11 +63,10 @@ def record(results: Path, output: Path) -> tuple[list[Path], dict[str, str]]:
         if reason:
             left[folder.relative_to(results / "runs").as_posix()] = reason
             continue
-        for name, content in ((HYPOTHESES, translations), (MEASURABLE, files.get(MEASURABLE))):
-            if not content:
-                (target / name).unlink(missing_ok=True)  # of an earlier evaluation
         if translations:
             write_json(target / HYPOTHESES, translations)
+        else:
+            (target / HYPOTHESES).unlink(missing_ok=True)  # of an earlier evaluation
         for name, content in files.items():
             with atomic_path(target / name) as temporary:
                 temporary.write_bytes(content)
@@ -121,8 +118,6 @@ def _recorded_files(folder: Path) -> dict[str, bytes]:
     """
     files = {name: (folder / name).read_bytes() for name in (METRICS, HISTORY)}
     files[ARRAYS] = _arrays(folder / ARRAYS)
-    if (folder / MEASURABLE).exists():  # older runs have none
-        files[MEASURABLE] = (folder / MEASURABLE).read_bytes()
     return files | {METRICS: files.pop(METRICS)}
 
 

@@ -28,7 +28,7 @@ from rarepapers.rule_inputs.code import command_code
 from rarepapers.rule_inputs.report import gpt2_measured
 from rarepapers.training.finished_files import FILES, RECORD, WEIGHTS
 
-EVALUATED = ("arrays.npz", "hypotheses.json", "measurable.npz", "metrics.json")
+EVALUATED = ("arrays.npz", "hypotheses.json", "metrics.json")
 LINKS = (".links", ".json")
 # Time of files to be remade, older than any input; Snakemake would take 0 for no time.
 LONG_AGO = (1, 1)

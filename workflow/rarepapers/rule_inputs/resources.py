@@ -1,17 +1,15 @@
 """Resources of the rules: threads, GPUs, memory, minutes. Memory and minutes grow with every attempt."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
-from rarepapers.core.errors import UserError
-from rarepapers.experiments.joint_runs import JointRuns
 from rarepapers.experiments.run_size import size_of
 from rarepapers.experiments.run_table import RunTable
 from rarepapers.machine.slurm import failing_nodes
 from rarepapers.rule_inputs import evaluate
-from rarepapers.rule_inputs.train import joint_mark, run_of, same_record
+from rarepapers.rule_inputs.train import run_of, same_record
 
 # Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
 GPU_DRIVER = Path("/dev/nvidiactl")
@@ -21,8 +19,6 @@ BASE_MEGABYTES = 2500
 BYTES_PER_PARAMETER = 36
 # Seconds before the time limit at which SLURM sends SIGTERM, so that a training saves its state.
 EARLY_WARNING = "--signal=TERM@120"
-# Memory of a forward pass per token, layer and dimension when runs are trained together on a CPU.
-BYTES_PER_ACTIVATION = 160
 
 
 def options(table: RunTable, *keys: str) -> Callable:
@@ -47,83 +43,42 @@ def _excluded(table: RunTable, minute: int) -> list[str]:
 
 
 def gpus(table: RunTable) -> int:
-    """Number of GPUs that a process requests from a cluster: one, unless the config says cpu."""
+    """Number of GPUs that a job requests from a cluster: one, unless the config says cpu."""
     return int(table.config["device"] != "cpu")
 
 
 def gpu_percent(table: RunTable) -> int:
-    """A process's share of this machine's GPUs, in percent of one; 0 if `auto` finds no driver."""
+    """A job's share of this machine's GPUs, in percent of one; 0 if `auto` finds no driver."""
     takes = gpus(table) and (table.config["device"] == "cuda" or GPU_DRIVER.exists())
     return 100 // table.config["runs_per_gpu"] if takes else 0
 
 
 def gpu_share(table: RunTable) -> dict[str, int]:
-    """The GPU resources of a process: `gpu` on a cluster, `gpu_percent` on this machine."""
+    """The GPU resources of a job: `gpu` on a cluster, `gpu_percent` on this machine."""
     return {"gpu": gpus(table), "gpu_percent": gpu_percent(table)}
 
 
 # Training.
 
 
-def training_processes(table: RunTable, wildcards, attempt: int) -> int:
-    """Number of processes that compute, each with its own GPU if there are any; 0 for a job that copies files."""
-    computes = attempt > 1 or not (joint_mark(table, wildcards) or same_record(table, wildcards))
-    return table.config["processes"] * computes
-
-
-def training_gpus(table: RunTable, wildcards, attempt: int) -> int:
-    """Number of GPUs that a training requests."""
-    return gpus(table) * training_processes(table, wildcards, attempt)
+def training_gpu(table: RunTable, wildcards, attempt: int) -> int:
+    """Number of GPUs that a training requests; none for the first attempt of a job that copies files."""
+    return gpus(table) if attempt > 1 or not same_record(table, wildcards) else 0
 
 
 def training_gpu_percent(table: RunTable, wildcards, attempt: int) -> int:
     """A training's share of this machine's GPUs, in percent of one."""
-    return gpu_percent(table) * training_processes(table, wildcards, attempt)
+    return gpu_percent(table) if attempt > 1 or not same_record(table, wildcards) else 0
 
 
 def training_threads(table: RunTable, wildcards) -> int:
-    """Threads of all processes of a training; the threads of one process are part of its settings."""
-    return run_of(table, wildcards).settings["training"]["threads"] * table.config["processes"]
-
-
-def training_megabytes(table: RunTable, wildcards, attempt: int) -> int:
-    """Memory of all processes of a training."""
-    return run_megabytes(table, wildcards, attempt) * table.config["processes"]
-
-
-def check_processes(table: RunTable, limits: Mapping, elsewhere: bool) -> None:
-    """Raises UserError if a limit is below what `processes` need: Snakemake would cut the requests of jobs silently.
-
-    limits: Snakemake's by resource, as numbers or, in later versions, objects with a `value`. A limit of no GPUs stands
-    for a machine without GPUs. elsewhere: whether jobs run on other machines.
-    """
-    processes = table.config["processes"]
-    if elsewhere:
-        needed = {"_cores": processes, "gpu": processes * gpus(table)}
-        remedy = f"set `cores` and `resources: gpu` in workflow/profiles/slurm/config.yaml to {processes}"
-    else:
-        needed = {"gpu_percent": processes * gpu_percent(table)}
-        remedy = "use a machine with more GPUs (100 percent each)"
-    known = {name: getattr(limits.get(name), "value", limits.get(name)) for name in needed}
-    short = [f"{name.strip('_')}={known[name]}" for name in needed if known[name] and known[name] < needed[name]]
-    if processes > 1 and short:
-        limit = " and ".join(short)
-        raise UserError(f"processes is {processes}, but a job may use only {limit}; lower `processes`, or {remedy}")
+    """Threads of a training, which are part of its settings."""
+    return run_of(table, wildcards).settings["training"]["threads"]
 
 
 def training_minutes(table: RunTable) -> int:
     """Time limit of a training in minutes; a longer training continues in another job."""
     return table.scale_settings["minutes"]["train"]
-
-
-def joint_megabytes(table: RunTable, stack: JointRuns, wildcards, attempt: int) -> int:
-    """Memory of runs that are trained together, estimated from model size and, on a CPU, activations."""
-    settings = stack.runs[0].settings
-    model, tokens = settings["model"], settings["training"]["batch_size"] * settings["model"]["context"]
-    size = size_of(settings).parameters * BYTES_PER_PARAMETER
-    if not gpu_percent(table):
-        size += tokens * model["layers"] * model["width"] * BYTES_PER_ACTIVATION
-    return (BASE_MEGABYTES + len(stack.runs) * size // 10**6) * attempt
 
 
 # Other rules.

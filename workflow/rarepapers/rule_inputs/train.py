@@ -3,12 +3,9 @@
 Wildcards are experiment, method and seed.
 """
 
-from functools import lru_cache
-
 from rarepapers.data import catalogue
-from rarepapers.experiments.joint_runs import JointRuns, group_runs
 from rarepapers.experiments.run_table import STATE_FOLDER, Run, RunTable
-from rarepapers.experiments.trained_runs import code_that_trains, is_trained, same_training
+from rarepapers.experiments.trained_runs import code_that_trains, same_training
 from rarepapers.rule_inputs.requested_jobs import requested
 from rarepapers.training.finished_files import KEPT, WEIGHTS
 
@@ -70,50 +67,3 @@ def same_files(table: RunTable, wildcards) -> list[str]:
 def kept_files(table: RunTable, wildcards, output) -> str:
     """The second copy of a job's trained files, if it is to be deleted with the weights; else nothing."""
     return "" if table.config["keep_weights"] else f"{state(table, wildcards)}/{KEPT}"
-
-
-# Runs trained together: the group's job keeps the files of each run and leaves a mark for its `train`.
-
-
-@lru_cache(maxsize=4)
-def joint_runs(table: RunTable) -> dict[str, JointRuns]:
-    """Groups of runs that are trained together, by rule name; none if the config says `together: 1`."""
-    together = table.config["together"]
-    alone = (run for run in table.runs.values() if together > 1 and not same_training(table, run))
-    found = enumerate(group_runs(alone, together), 1)
-    return {f"train_together_{number}": stack for number, stack in found if marks_of(table, stack)}
-
-
-def joint_runs_json(table: RunTable, stack: JointRuns, wildcards, output) -> str:
-    """JSON of the runs of a group's job; another choice retrains nothing, because this param derives from an output."""
-    return stack.json()
-
-
-def marks_of(table: RunTable, stack: JointRuns) -> list[str]:
-    """The marks that a group's job must make: those of untrained runs that have none yet."""
-    waiting = (run for run in stack.runs if not is_trained(table, run))
-    return [path for run in waiting if not (table.root / (path := _mark(table, run))).exists()]
-
-
-def joint_mark(table: RunTable, wildcards) -> list[str]:
-    """The mark of a job's run if it is trained together with others, now or earlier."""
-    mark = _mark(table, run_of(table, wildcards))
-    return [mark] if mark in _all_marks(table) or (table.root / mark).exists() else []
-
-
-@lru_cache(maxsize=4)
-def _all_marks(table: RunTable) -> frozenset[str]:
-    return frozenset(mark for stack in joint_runs(table).values() for mark in marks_of(table, stack))
-
-
-def _mark(table: RunTable, run: Run) -> str:
-    """The file that a group's job makes for the `train` of a run. It stays an input of that run's files.
-
-    Another run or other code has another mark, so existing marks rerun no group's job.
-    """
-    return f"{table.folder(run)}/together-{run.hash}-{code_that_trains(run)[:8]}"
-
-
-def results_folder(table: RunTable, wildcards) -> str:
-    """The results folder of the scale, in which a group's job keeps the files of its runs."""
-    return table.results

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -20,15 +20,14 @@ from rarepapers.machine import fork_server
 from rarepapers.rule_inputs.report import outdated
 from rarepapers.rule_inputs.requested_jobs import requested, runs_to_evaluate, runs_to_train
 from rarepapers.rule_inputs.required_files import files_of, is_here
-from rarepapers.rule_inputs.resources import check_processes, gpu_percent
+from rarepapers.rule_inputs.resources import gpu_percent
 from rarepapers.training.refusal import WORKFLOW
 
 
-def before_start(table: RunTable, elsewhere: bool, limits: Mapping) -> None:
+def before_start(table: RunTable, elsewhere: bool) -> None:
     """Start the fork servers and, if runs are to be trained, check whether they can be.
 
-    elsewhere: whether jobs run on other machines. limits: Snakemake's by resource. Raises UserError with the reason if
-    something would fail.
+    elsewhere: whether jobs run on other machines. Raises UserError with the reason if something would fail.
     """
     runs = runs_to_train(table)
     os.environ[WORKFLOW] = f"{socket.gethostname()} {os.getpid()} {time.time():.0f}"
@@ -43,7 +42,6 @@ def before_start(table: RunTable, elsewhere: bool, limits: Mapping) -> None:
     note_host(table.root)
     if not runs:
         return
-    check_processes(table, limits, elsewhere)
     files = [one for one in files_of(table, runs, requested(table).checkpoints) if not is_here(table, one)]
     command = [
         sys.executable,

@@ -12,7 +12,6 @@ from rarepapers.machine.device import describe_device, peak_memory_gib, source_c
 from rarepapers.machine.processor import processor_name
 from rarepapers.models import CHECKPOINTS
 from rarepapers.models.building import plain_weights
-from rarepapers.training import distributed
 from rarepapers.training.progress import HISTORY_COLUMNS, Progress
 from rarepapers.training.trainer import Trainer
 
@@ -20,7 +19,7 @@ from rarepapers.training.trainer import Trainer
 def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Progress, output: Path, facts: dict):
     """Write the final files of a run, each atomically; `training.json` last.
 
-    final: the weights to evaluate. facts: further entries of the record, including those of `hardware_record`.
+    final: the weights to evaluate. facts: further entries of the record.
     """
     last = {name: tensor.cpu() for name, tensor in plain_weights(trainer.model).items()}
     save_tensors(output / CHECKPOINTS["best"], final, {"run": run["hash"]})
@@ -52,20 +51,11 @@ def write_final_files(run, corpus, trainer: Trainer, final: dict, progress: Prog
         "tokens": progress.tokens,
         "seconds": round(progress.seconds, 3),
         "cpu_seconds": round(progress.cpu_seconds, 3),
+        "peak_memory_gib": round(peak_memory_gib(trainer.device), 4),
+        "device": describe_device(trainer.device),
+        "processor": processor_name(),
         "resumes": progress.resumes,
         "versions": versions(),
         "commit": source_commit(),
     }
     write_json(output / "training.json", record)
-
-
-def hardware_record(device: str) -> dict:
-    """Entries of a run's record on its hardware: number of processes, maximum memory, device, processor."""
-    gathered = distributed.gather((peak_memory_gib(device), describe_device(device), processor_name()))
-    peaks, names, processors = zip(*gathered, strict=True)
-    return {
-        "processes": len(peaks),
-        "peak_memory_gib": round(max(peaks), 4),
-        "device": ", ".join(dict.fromkeys(names)),
-        "processor": ", ".join(dict.fromkeys(processors)),
-    }

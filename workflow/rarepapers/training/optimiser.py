@@ -11,7 +11,7 @@ from raretok.methods import Method
 
 
 class RowAdamW:
-    """AdamW on the rows of a matrix, or of several (... x V x d), modified by an `embedding_update`.
+    """AdamW on the rows of a matrix (V x d), modified by an `embedding_update`.
 
     With `skips_rows` it equals `torch.optim.AdamW` on a list of vectors, one per row, with the gradient set to None
     where it is all zero: such a row keeps its moments, its step count and its weights, without decay. With
@@ -58,30 +58,6 @@ class RowAdamW:
     def state(self) -> dict[str, torch.Tensor]:
         """Tensors that a checkpoint keeps."""
         return {"exp_avg": self.exp_avg, "exp_avg_sq": self.exp_avg_sq, "row_steps": self.row_steps}
-
-
-def fused_adamw(parameters: list, gradients: list, moments: list[dict], numbers: tuple[float, ...]) -> None:
-    """One AdamW step, in place, on tensors with equal hyper-parameters.
-
-    moments: `exp_avg`, `exp_avg_sq` and `step` of each. numbers: learning rate, beta 1, beta 2, eps, weight decay.
-    """
-    learning_rate, beta1, beta2, eps, weight_decay = numbers
-    adamw(
-        parameters,
-        gradients,
-        [moment["exp_avg"] for moment in moments],
-        [moment["exp_avg_sq"] for moment in moments],
-        [],
-        [moment["step"] for moment in moments],
-        fused=True,
-        amsgrad=False,
-        maximize=False,
-        beta1=beta1,
-        beta2=beta2,
-        lr=learning_rate,
-        weight_decay=weight_decay,
-        eps=eps,
-    )
 
 
 class Optimiser:
@@ -136,11 +112,22 @@ class Optimiser:
         """
         kept = [(matrix, matrix.clone()) for matrix in self.embeddings] if frozen is not None else []
         for weight_decay, names in self.groups.items():
-            fused_adamw(
+            moments = [self.moments[name] for name in names]
+            adamw(
                 [self.parameters[name] for name in names],
                 [self.parameters[name].grad for name in names],
-                [self.moments[name] for name in names],
-                (learning_rate, *self.betas, self.eps, weight_decay),
+                [moment["exp_avg"] for moment in moments],
+                [moment["exp_avg_sq"] for moment in moments],
+                [],
+                [moment["step"] for moment in moments],
+                fused=True,
+                amsgrad=False,
+                maximize=False,
+                beta1=self.betas[0],
+                beta2=self.betas[1],
+                lr=learning_rate,
+                weight_decay=weight_decay,
+                eps=self.eps,
             )
         for rows in self.rows.values():
             rows.step(learning_rate)

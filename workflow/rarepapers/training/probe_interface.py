@@ -3,9 +3,6 @@
 The whole state of an observation is its `tensors`, of fixed sizes. The trainer calls it at three points of a step,
 `begin` when the targets are counted, `look` after each micro-batch's backward pass and `end` before clipping, and calls
 `measure` between steps.
-
-With several processes, each sees its own rows of a micro-batch. Sums over positions must be summed over processes
-(`methods.counting.summed`) before norms or means are taken. All processes have the same `tensors` at the end of a step.
 """
 
 from dataclasses import dataclass

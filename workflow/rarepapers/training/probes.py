@@ -5,7 +5,6 @@ import torch
 from rarepapers.core.errors import UserError
 from rarepapers.training.distribution_probes import Divergence, OutputBias
 from rarepapers.training.probe_interface import MicroBatch, Observation
-from raretok.methods.counting import summed
 from raretok.output.transfers import put
 
 # Number of products of rare rows and hidden vectors in memory at a time.
@@ -51,8 +50,7 @@ class GradientNorms(Observation):
             zeros.index_add(0, batch.targets, own * batch.hidden),
             marginal.T @ batch.hidden,
         )
-        # The matrices are summed over processes before the norm is taken.
-        g1, g2, g3 = (summed(part).norm(dim=1).double() for part in parts)
+        g1, g2, g3 = (part.norm(dim=1).double() for part in parts)
         aligned, zero = g1 + g2, g3 == 0
         self.tensors["sum_aligned"] += aligned
         self.tensors["sum_marginal"] += g3
@@ -121,7 +119,7 @@ class RareAlignment(Observation):
 
     def end(self) -> None:
         if self.place is not None:
-            negative, total, number = summed(self.sums)
+            negative, total, number = self.sums
             self.tensors["negative_share"][self.place] = negative / number
             self.tensors["mean"][self.place] = total / number
 

@@ -15,7 +15,7 @@ class Progress:
 
     best_loss, best_bleu: validation scores of the best checkpoint, at `best_step`. kept: steps of the last validated
     checkpoints, whose average is the final model if `training.average` is set. seconds: wall time. cpu_seconds: CPU
-    time of all threads of the first process.
+    time of all threads.
     """
 
     step: int = 0

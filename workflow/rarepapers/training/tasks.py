@@ -5,7 +5,6 @@ validation scores, and the facts that gates need. The batches of a step are a pu
 targets can be regenerated instead of stored.
 """
 
-import functools
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -13,9 +12,7 @@ import torch
 from torch.nn import functional as F
 
 from rarepapers.data.text.block_batches import TRAIN, VALID, Blocks, draw_blocks
-from rarepapers.training import distributed
 from raretok.methods import TrainingFacts
-from raretok.methods.counting import summed
 from raretok.output.transfers import put
 
 # Number of logits in memory at a time in validation and probes: 2^24, 64 MiB.
@@ -49,8 +46,6 @@ class Task:
         self.rare = training.get("rare")
         self.seed = settings["seed"]
         self.device = device
-        # Cached, because runs trained together ask for the same step.
-        self.earlier_targets = functools.lru_cache(maxsize=4)(lambda step: distributed.share(self.targets(step)))
 
     def micro_batches(self, step: int) -> list[Batch]:
         """Inputs and targets of step `step`, one pair per micro-batch."""
@@ -87,7 +82,7 @@ class Task:
             device=self.device,
             padding=self.padding,
             source_counts=self.source_counts(),
-            earlier_targets=self.earlier_targets,
+            earlier_targets=self.targets,
         )
 
     def derived(self) -> dict:
@@ -105,7 +100,7 @@ class Task:
     def validation_loss(self, model: torch.nn.Module, step: int, must_stop: Callable[[], object]) -> float | None:
         """Mean plain cross-entropy over the validation batches, the same for every method.
 
-        None if must_stop() became true between two batches. Processes share the rows of each batch.
+        None if must_stop() became true between two batches.
         """
         model.eval()
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
@@ -113,12 +108,11 @@ class Task:
             if must_stop():
                 model.train()
                 return None
-            inputs, targets = (self.put(distributed.share(part)) for part in block)
-            if len(targets):
-                sums[0] += negative_log_likelihood(model, inputs, targets, self.padding)
-                sums[1] += targets.numel() if self.padding is None else (targets != self.padding).sum()
+            inputs, targets = (self.put(part) for part in block)
+            sums[0] += negative_log_likelihood(model, inputs, targets, self.padding)
+            sums[1] += targets.numel() if self.padding is None else (targets != self.padding).sum()
         model.train()
-        total, positions = summed(sums).tolist()
+        total, positions = sums.tolist()
         return total / positions
 
     def sample(self, positions: int) -> Iterator[tuple[Inputs, torch.Tensor]]:

@@ -1,9 +1,7 @@
 """The command `train`: train one run, or continue it."""
 
 import argparse
-import contextlib
 import json
-import sys
 from pathlib import Path
 
 from rarepapers.core.errors import NotFinite, UserError
@@ -37,18 +35,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="training.json of a finished run with the same weights, whose files are copied instead of training; "
         "further FILEs (its weights) are ignored",
     )
-    add_option_arguments(parser)
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=1,
-        help="number of processes on this machine, with one GPU each if it has GPUs (default: %(default)s)",
-    )
-    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
-
-
-def add_option_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options for the device and for saving, which do not change a result."""
     gpu_locks.add_arguments(parser)
     parser.add_argument(
         "--checkpoint-seconds",
@@ -57,14 +43,12 @@ def add_option_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds between two saves of the state (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="also save the state every this many steps")
+    parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
 
 def main(arguments: argparse.Namespace) -> None:
     """Train; see `rarepapers.training.loop.train` for the errors."""
     from rarepapers.data.prepared_corpus import load_manifest
-    from rarepapers.machine import processes
-    from rarepapers.machine.process_launcher import launch
-    from rarepapers.training import distributed
 
     run = read_run(arguments.run)
     if arguments.same_as:
@@ -72,12 +56,6 @@ def main(arguments: argparse.Namespace) -> None:
         adopt(record, run, arguments.output, load_manifest(arguments.manifest))
         log(f"copied the files of {record.parent}, a training with the same settings")
         return
-    if arguments.processes > 1 and not processes.launched():
-        from rarepapers.machine.device import hold_devices
-
-        hold_devices(arguments.device, arguments.processes, arguments.runs_per_gpu)
-        # Each process gets here with the same arguments and continues below.
-        raise SystemExit(launch(arguments.processes, sys.argv[1:]))
 
     from rarepapers.machine.device import choose_device
     from rarepapers.training.loop import Options, train
@@ -89,19 +67,13 @@ def main(arguments: argparse.Namespace) -> None:
         compile=not arguments.no_compile,
     )
     counts = None if arguments.counts is None else read_counts(arguments.counts)
-    with distributed.joined(options.device), contextlib.ExitStack() as held:
-
-        def hold() -> None:
-            held.enter_context(only_one(arguments.state))
-            remove_leftovers(arguments.state, arguments.output)
-            refuse_again(arguments.state)
-
-        distributed.on_first(hold)
+    with only_one(arguments.state):
+        remove_leftovers(arguments.state, arguments.output)
+        refuse_again(arguments.state)
         try:
             train(run, load_manifest(arguments.manifest), arguments.output, arguments.state, options, counts)
         except NotFinite as error:
-            if processes.is_first():
-                note_error(arguments.state, error)
+            note_error(arguments.state, error)
             raise
 
 

@@ -1,6 +1,5 @@
 """Trainer: model, loss and optimiser of one run."""
 
-import contextlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,18 +8,15 @@ from torch.nn.utils import parametrize
 
 from rarepapers.core.errors import UserError
 from rarepapers.experiments.methods import build_method
-from rarepapers.machine import processes
 from rarepapers.machine.clock import log
 from rarepapers.machine.device import has_bfloat16
 from rarepapers.models.building import build_model
-from rarepapers.training import distributed, random_states
 from rarepapers.training.optimiser import Optimiser
 from rarepapers.training.probe_interface import MicroBatch, Observation
 from rarepapers.training.probes import build_observations
 from rarepapers.training.tasks import Batch, Inputs, hidden_of
 from raretok.losses import OutputLoss
 from raretok.methods import TrainingFacts
-from raretok.methods.counting import summed
 from raretok.methods.unigram import log_unigram
 from raretok.output.transfers import put
 
@@ -41,8 +37,7 @@ class StepResult:
 class Trainer:
     """Model, loss and optimiser of one run.
 
-    A step is `backward` (count targets, one pass per micro-batch, clip) and then `step`. Several processes share the
-    rows of each micro-batch: the loss sums its counts over processes, and the last pass averages their gradients.
+    A step is `backward` (count targets, one pass per micro-batch, clip) and then `step`.
     """
 
     def __init__(
@@ -88,76 +83,43 @@ class Trainer:
         self.input_vectors: torch.Tensor | None = None
         if self.keeps_gradients:
             self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
-        self.forward, self.is_warm = self.model, True
+        self.forward = self.model
         # Not for batches of pairs: they have many shapes, and each would need new kernels.
         if compile_model and self.device == "cuda" and not self.keeps_gradients and "batch_size" in training:
-            rows = len(distributed.share(range(training["batch_size"])))
-            self.forward = self._compiled(rows, settings["model"]["context"]) if rows else self.model
-        if processes.size() > 1:
-            self.forward, self.is_warm = distributed.parallel(self.forward), False
+            self.forward = self._compiled(training["batch_size"], settings["model"]["context"])
 
     def backward(self, batches: list[Batch]) -> StepResult:
-        """Compute the clipped gradients of the next step in the parameters; batches: its whole micro-batches."""
-        own = [(distributed.share(inputs), distributed.share(targets)) for inputs, targets in batches]
-        if not self.is_warm:
-            self._warm_up(*own[0])
-        self.begin([targets for _, targets in own])
+        """Compute the clipped gradients of the next step in the parameters; batches: its micro-batches."""
+        self.begin([targets for _, targets in batches])
         loss = 0.0
-        for number, (inputs, targets) in enumerate(own, start=1):
-            # Only the last backward pass averages gradients over processes.
-            apart = processes.size() > 1 and number < len(own)
-            with self.forward.no_sync() if apart else contextlib.nullcontext():
-                loss = loss + self.accumulate(inputs, targets)
-        nll = self.criterion.nll
-        if processes.size() > 1:
-            loss, nll = summed(torch.stack([loss.double(), nll])) / processes.size()
+        for inputs, targets in batches:
+            loss = loss + self.accumulate(inputs, targets)
         for observation in self.observations.values():
             observation.end()
-        result = StepResult(loss, nll, self.clip())
+        result = StepResult(loss, self.criterion.nll, self.clip())
         self.running[0] += result.nll
         self.running[1] += 1
         return result
 
     def begin(self, targets: list[torch.Tensor]) -> None:
-        """Count this process's targets of a step before its first micro-batch."""
+        """Count the targets of a step before its first micro-batch."""
         self.criterion.begin_step(targets)
         for observation in self.observations.values():
             observation.begin(self.criterion.steps - 1, self.criterion.gate)
 
     def accumulate(self, inputs: Inputs, targets: torch.Tensor) -> torch.Tensor:
-        """Add the gradients of one micro-batch of this process's rows; returns the detached loss."""
-        hidden, weight, loss = self._loss(inputs, targets)
+        """Add the gradients of one micro-batch; returns the detached loss."""
+        sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
+        # Embedding and output layer share a parametrised matrix, which is computed once per pass.
+        with parametrize.cached(), self._precision():
+            hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
+            loss = self.criterion(hidden, weight, targets, bias=self.model.output_bias, inputs=sequences)
         if self.keeps_gradients:
             self.criterion.logits.retain_grad()
         loss.backward()
         if self.is_looked_at:
-            sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
             self.observe(sequences, put(targets, self.device), hidden, weight)
         return loss.detach()
-
-    def _loss(self, inputs: Inputs, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Hidden vectors, output matrix and loss for this process's inputs and targets."""
-        # Embedding and output layer share a parametrised matrix, which is computed once per pass.
-        with parametrize.cached(), self._precision():
-            hidden, weight = hidden_of(self.forward, inputs), self.model.output_weight
-            sequences = inputs[-1] if isinstance(inputs, tuple) else inputs
-            loss = self.criterion(hidden, weight, targets, bias=self.model.output_bias, inputs=sequences)
-        return hidden, weight, loss
-
-    def _warm_up(self, inputs: Inputs, targets: torch.Tensor) -> None:
-        """Run a pass without effect, because DistributedDataParallel changes its order of summation after the first.
-
-        Otherwise a resumed training would sum in another order than an unbroken one.
-        """
-        states = random_states.random_states(self.device)
-        # Evaluation mode: plain cross-entropy, which counts nothing.
-        self.criterion.eval()
-        self._loss(inputs, targets)[2].backward()
-        self.criterion.train()
-        for parameter in self.parameters:
-            parameter.grad = None
-        random_states.restore_random_states(states, self.device)
-        self.is_warm = True
 
     def measure(self, step: int, task) -> None:
         """Pass the model after `step` steps to the observations, and the task for its validation text."""
@@ -172,13 +134,8 @@ class Trainer:
             inputs.flatten()[shown], targets[shown], hidden.detach().flatten(0, 1)[shown], weight.detach()
         )
         if self.keeps_gradients:
-            # Scaled to the mean over all processes' targets, like the averaged gradients.
-            gradients = self.criterion.logits.grad, self.input_vectors.grad.flatten(0, 1)
-            batch.logits_gradient, batch.input_gradient = (part[shown] / processes.size() for part in gradients)
-        self.show(batch)
-
-    def show(self, batch: MicroBatch) -> None:
-        """Pass a micro-batch to the observations unchanged."""
+            batch.logits_gradient = self.criterion.logits.grad[shown]
+            batch.input_gradient = self.input_vectors.grad.flatten(0, 1)[shown]
         for observation in self.observations.values():
             observation.look(batch)
 
@@ -206,7 +163,7 @@ class Trainer:
 
     def _compiled(self, size: int, context: int):
         """The compiled model, tried on one batch; the model itself if this machine cannot compile."""
-        states = random_states.random_states(self.device)
+        states = random_states(self.device)
         try:
             forward = torch.compile(self.model, dynamic=False)
             with parametrize.cached(), self._precision():
@@ -218,7 +175,7 @@ class Trainer:
             forward = self.model
         for parameter in self.parameters:
             parameter.grad = None
-        random_states.restore_random_states(states, self.device)
+        restore_random_states(states, self.device)
         return forward
 
     def mean_loss(self) -> float:
@@ -234,7 +191,7 @@ class Trainer:
             # Without the parts, which the run hash identifies.
             "criterion": self.criterion.state(),
             "optimiser": self.optimiser.state(),
-            "random": random_states.gathered_states(self.device),
+            "random": random_states(self.device),
             "running": {"loss": self.running},
         }
         for name, observation in self.observations.items():
@@ -250,12 +207,27 @@ class Trainer:
         """Restore the groups of a checkpoint."""
         self.model.load_state_dict(groups["model"])
         self.optimiser.load(groups["optimiser"])
-        random_states.restore_gathered_states(groups["random"], self.device)
+        restore_random_states(groups["random"], self.device)
         self.running.copy_(groups["running"]["loss"])
         self.criterion.load(groups["criterion"])
         for name, observation in self.observations.items():
             for key, tensor in observation.tensors.items():
                 tensor.copy_(groups[f"observe-{name}"][key])
+
+
+def random_states(device: str) -> dict[str, torch.Tensor]:
+    """States of torch's generators, for the CPU and the GPU in use."""
+    states = {"cpu": torch.get_rng_state()}
+    if device == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def restore_random_states(states: dict[str, torch.Tensor], device: str) -> None:
+    """Restore the states of `random_states`; that of a GPU only if one is in use now."""
+    torch.set_rng_state(states["cpu"])
+    if device == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"])
 
 
 def usable_precision(wanted: str, device: str) -> str:

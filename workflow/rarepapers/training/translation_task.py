@@ -13,7 +13,6 @@ from rarepapers.data.pairs.pair_batches import PairBatches, collate, in_batches,
 from rarepapers.data.pairs.prepared_pairs import load_pairs
 from rarepapers.metrics.translation_scores import Scoring
 from rarepapers.models.beam_search import translate
-from rarepapers.training import distributed
 from rarepapers.training.tasks import Batch, Inputs, Task
 
 # Sentences translated between two checks for a stop signal.
@@ -107,10 +106,7 @@ class TranslationTask(Task):
         return result | {split: score for split, (score, _) in found.items()}
 
     def _translated(self, model, chosen: np.ndarray, decoding: dict, must_stop) -> list[str] | None:
-        """Translations of the validation sources `chosen`, as plain text; None if it must stop.
-
-        Processes share the sentences; each gets all translations.
-        """
+        """Translations of the validation sources `chosen`, as plain text; None if it must stop."""
         offsets = self.valid.source_offsets
         sources = [self.valid.source[offsets[i] : offsets[i + 1]] for i in chosen]
         order = np.argsort([len(ids) for ids in sources], kind="stable")
@@ -118,12 +114,10 @@ class TranslationTask(Task):
         for part in np.array_split(order, -(-len(order) // SENTENCES_AT_ONCE)):
             if must_stop():
                 return None
-            part = distributed.share(part)
             part_sources = [sources[i] for i in part]
-            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"]) if len(part) else []
+            found = translate(model, part_sources, decoding["beam"], decoding["length_exponent"])
             texts |= {int(i): self.codec.detokenised(ids) for i, ids in zip(part, found, strict=True)}
-        everyones = {i: text for own in distributed.gather(texts) for i, text in own.items()}
-        return [everyones[i] for i in range(len(sources))]
+        return [texts[i] for i in range(len(sources))]
 
     def _in_batches(self, chosen: np.ndarray) -> Iterator[tuple]:
         """Inputs and targets of validation pairs, arrays, in batches by length."""

@@ -38,15 +38,13 @@ class Decision:
     """The runs that would decide one claim.
 
     says: the decision as text. more_seeds: number of further seeds for each training that the claim compares; None if
-    no number is known to decide it. runs: the missing ones, with their price. sure: whether these runs decide the claim
-    with power 0.8 if the observed effect is the true one.
+    no number is known to decide it. runs: the missing ones, with their price.
     """
 
     says: str
     more_seeds: int | None = None
     runs: tuple[RunName, ...] = ()
     price: Price | None = None
-    sure: bool = False
 
     def columns(self) -> dict:
         """Its cells in claims.csv."""
@@ -63,14 +61,12 @@ NO_RUN = Decision("runs that this scale leaves out: see the note")
 MEASURE_AGAIN = Decision("no new run: finished runs lack a number; evaluate them again")
 
 
-def decisions(
-    found: list[tuple], family: int, definition: Definition, results: Results, prices: Prices | None = None
-) -> list[Decision]:
+def decisions(found: list[tuple], family: int, definition: Definition, results: Results) -> list[Decision]:
     """The Decision for each of a paper's claims (with its Finding), in order; NOTHING for claims that need none.
 
-    family: number of tests for Holm's correction. prices: cost of runs; by default that of recorded runs.
+    family: number of tests for Holm's correction.
     """
-    prices = prices or measured_prices(results, definition.paper)
+    prices = measured_prices(results, definition.paper)
     seeds = finished_seeds(results)
     decided = sum(finding.p_holm is not None and finding.p_holm < LEVEL for _, finding in found)
     # Holm's next step
@@ -114,7 +110,7 @@ def _decision(finding: Finding, trainings: tuple[Trained, ...], level: float, se
         return _priced("one more seed, to see how far seeds differ", 1, runs, prices)
     runs = cheapest_runs(trainings, more, seeds, prices)
     words = f"{WORDS[more] if more < len(WORDS) else more} more seed{'s' if more > 1 else ''}"
-    return _priced(words, more, runs, prices, sure=True)
+    return _priced(words, more, runs, prices)
 
 
 def seeds_to_decide(parts: tuple[Part, ...], level: float) -> int | None:
@@ -194,6 +190,6 @@ def cheapest_runs(trainings: Iterable[Trained], more: int, seeds: dict, prices: 
     )
 
 
-def _priced(words: str, more: int | None, runs: tuple[RunName, ...], prices: Prices, sure: bool = False) -> Decision:
+def _priced(words: str, more: int | None, runs: tuple[RunName, ...], prices: Prices) -> Decision:
     price = price_of(runs, prices)
-    return Decision(f"{words}, {price.in_words()}" if price else words, more, runs, price, sure)
+    return Decision(f"{words}, {price.in_words()}" if price else words, more, runs, price)

@@ -22,7 +22,7 @@ from rarepapers.reporting.page.page_card import card
 from rarepapers.reporting.page.page_claims import KINDS, claims_of, short, verdicts
 from rarepapers.reporting.page.page_forest import TICKS
 from rarepapers.reporting.page.page_items import Sources, figure, tables
-from rarepapers.reporting.page.page_statistics import agreement_rows, improvement_rows, paired_test_rows, with_rowspans
+from rarepapers.reporting.page.page_statistics import agreement_rows, paired_test_rows, with_rowspans
 from rarepapers.reporting.page.page_words import (
     PICTURE,
     abbreviations,
@@ -40,7 +40,7 @@ from rarepapers.reporting.report_options import add_report_arguments
 from rarepapers.reporting.results import read_results
 
 TEMPLATES = Path(__file__).parents[1] / "templates" / "page"
-FILES = ("metrics.csv", "claims.csv", "agreement.csv", "improvement.csv", "cost.csv")
+FILES = ("metrics.csv", "claims.csv", "agreement.csv", "cost.csv")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,7 +69,7 @@ def main(arguments: argparse.Namespace) -> None:
         command=arguments.command,
         deviations=read_deviations(arguments.deviations, [one.paper for one in definitions], folder),
     )
-    rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement", "improvement")}
+    rows = {name: read_rows(arguments.results / f"{name}.csv") for name in ("claims", "agreement")}
     found = what_was_found(arguments.readme, folder) if arguments.readme else {}
     papers = [
         _paper(definition, rows, sources, arguments.comparisons) | {"found": found.get(definition.paper, "")}
@@ -169,7 +169,6 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "readings": tables(definition, sources, readings=True),
         "figures": [figure(definition, item, sources) for item in definition.figures],
         "agreement": agreement_rows(rows["agreement"], definition.paper),
-        "improvement": improvement_rows(rows["improvement"], definition.paper),
         "paired_tests": paired_test_rows(definition, comparisons),
         "claims": claims,
         "second_readings": second_readings(sources.published, definition.paper, claims),

@@ -1,4 +1,4 @@
-"""Rows of agreement.csv, improvement.csv and paired tests for the report pages."""
+"""Rows of agreement.csv and paired tests for the report pages."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -12,8 +12,6 @@ from rarepapers.reporting.page.page_claims import short
 from rarepapers.reporting.table_layout import readable
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
-# Words for the better direction of a column.
-BETTER = {"up": "higher", "down": "lower", "": ""}
 
 
 def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ...]]:
@@ -23,22 +21,6 @@ def agreement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ..
             *(readable(row[key]) for key in ("item", "column", "group", "rows", "seeds", "pairs")),
             *(_number(row[key]) for key in ("sign_agreement", "kendall_tau", "spearman", "cv_star")),
             row["note"],
-        )
-        for row in rows
-        if row["paper"] == paper
-    ]
-
-
-def improvement_rows(rows: list[dict[str, str]], paper: str) -> list[tuple[str, ...]]:
-    """A paper's rows of improvement.csv as text, each number with its interval."""
-    return [
-        (
-            *(readable(row[key]) for key in ("item", "row", "against", "column", "group")),
-            BETTER[row["better"]],
-            row["seeds"] + (f" ({row['not_finite']})" if row["not_finite"] else ""),
-            _number(row["difference"]) + _interval(row["lower"], row["upper"]),
-            _interval(row["bootstrap_lower"], row["bootstrap_upper"]).strip(),
-            _number(row["probability"]) + _interval(row["probability_lower"], row["probability_upper"]),
         )
         for row in rows
         if row["paper"] == paper
@@ -81,7 +63,3 @@ def _seed(path: Path) -> int:
 
 def _number(value: str) -> str:
     return short(value) if value else ""
-
-
-def _interval(lower: str, upper: str) -> str:
-    return f" [{short(lower)}, {short(upper)}]" if lower else ""

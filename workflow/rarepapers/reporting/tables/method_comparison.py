@@ -24,7 +24,7 @@ ROLES = ("frequent", "rare")
 # Change in per cent of a perplexity that is 0, which is no gain of any size.
 LOWEST = -100.0
 # Properties that two trainings must share for their times to be comparable.
-SAME = ("device", "processes", "together")
+SAME = ("device", "together")
 
 
 def is_caveat(remark: str) -> bool:

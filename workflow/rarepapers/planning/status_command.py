@@ -1,34 +1,26 @@
 """The command `status`: runs in progress (where, since when, how far), failed runs with the reason, and what is left.
 
-It reads the files that trainings write (locks, states, logs), so it covers Snakemake, `work` and clusters, from
-any machine that shares the folder.
+It reads the files that trainings write (locks, states, logs), so it covers this machine and clusters, from any machine
+that shares the folder.
 """
 
 import argparse
+import json
 import os
 import re
 import socket
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from rarepapers.core.files import CHECKPOINT, read_json
+from rarepapers.core.files import CHECKPOINT, METADATA, read_json, read_tensor_header
 from rarepapers.experiments import config_options
 from rarepapers.experiments.run_table import Run, RunTable, load_to_train
 from rarepapers.experiments.trained_runs import code_that_trains
 from rarepapers.machine.slurm import failing_nodes
 from rarepapers.rule_inputs import train
+from rarepapers.rule_inputs.accept import other_evaluation
+from rarepapers.training.finished_files import RECORD, holds
 from rarepapers.training.holder import HOLDER
-from rarepapers.work.jobs import EVALUATE, TRAIN
-from rarepapers.work.run_status import (
-    facts_of,
-    is_evaluated,
-    is_trained_here,
-    last_line,
-    log_of,
-    log_together,
-    saved_progress,
-)
 
 # A training on another machine counts as dead after this many seconds without a line in its log; it writes one every
 # ten.
@@ -54,8 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> None:
     """Print the number of runs in each state, and details of active, failed and interrupted runs."""
     table = load_to_train(arguments)
-    stacks = [Stack.read(folder) for folder in sorted((table.root / table.results / "state" / "together").glob("*"))]
-    found = {run.name: status_of(table, run, stacks) for run in table.runs.values()}
+    found = {run.name: status_of(table, run) for run in table.runs.values()}
     counts = [f"{sum(one == state for one, _ in found.values())} {state}" for state in reversed(STATES)]
     print(f"{table.scale}: {len(found)} models: {'; '.join(counts)}")
     for state in LISTED:
@@ -67,44 +58,14 @@ def main(arguments: argparse.Namespace) -> None:
         print(f"several runs failed on: {', '.join(nodes)}; no run is retried there")
 
 
-@dataclass(frozen=True)
-class Stack:
-    """Runs trained together: the name of their state folder, the process that trains them, and the steps of their saved
-    state by hash."""
-
-    name: str
-    holder: dict
-    steps: dict[str, int]
-    sources: str
-
-    def holds(self, run: str, code: str) -> bool:
-        """Whether the saved state has a run (its hash), trained by code with this digest."""
-        return run in self.steps and code in self.sources.split()
-
-    @classmethod
-    def read(cls, folder: Path) -> "Stack":
-        """From the folder of the state of a stack; what is not there is empty."""
-        holder = read_json(folder / HOLDER) if (folder / HOLDER).is_file() else {}
-        try:
-            facts = facts_of(folder / CHECKPOINT)
-            return cls(folder.name, holder, {run: of["step"] for run, of in facts["members"].items()}, facts["sources"])
-        except (OSError, ValueError, KeyError):
-            return cls(folder.name, holder, {}, "")
-
-
-def status_of(table: RunTable, run: Run, stacks: list[Stack]) -> tuple[str, str]:
+def status_of(table: RunTable, run: Run) -> tuple[str, str]:
     """The status of a run, one of STATES, and details."""
     if is_trained_here(table, run):
         if is_evaluated(table, run):
             return DONE, ""
-        error = failure_reason(log_of(table, run, EVALUATE))
+        error = failure_reason(log_of(table, run, "evaluate"))
         return FAILED if error else TRAINED, error
-    log, state = log_of(table, run, TRAIN), table.root / train.state(table, run)
-    if (state / HOLDER).is_file():
-        # A run that is trained together with others has the process, and thus the log, of its stack.
-        held = read_json(state / HOLDER)
-        same = [stack for stack in stacks if all(stack.holder.get(key) == held[key] for key in ("host", "process"))]
-        log = log_together(table, same[0].name) if same else log
+    log, state = log_of(table, run, "train"), table.root / train.state(table, run)
     holder = holder_of(state, log)
     if holder:
         progress = PROGRESS.search(last_line(log))
@@ -113,12 +74,43 @@ def status_of(table: RunTable, run: Run, stacks: list[Stack]) -> tuple[str, str]
     error = failure_reason(log)
     if error:
         return FAILED, error
-    saved = saved_progress(table, run)
-    code = code_that_trains(run)
-    steps = [saved["step"]] if saved else [stack.steps[run.hash] for stack in stacks if stack.holds(run.hash, code)]
-    if steps:
-        return INTERRUPTED, f"at step {steps[0]} of {run.settings['training']['steps']}"
+    if saved := saved_progress(table, run):
+        return INTERRUPTED, f"at step {saved['step']} of {run.settings['training']['steps']}"
     return WAITING, ""
+
+
+def is_trained_here(table: RunTable, run: Run) -> bool:
+    """Whether this code trained a run on the prepared data, or on any data if none are prepared here."""
+    manifest = table.root / train.manifest(table, run)
+    data = {"data": read_json(manifest)["sha256"]} if manifest.exists() else {}
+    return holds(table.root / table.folder(run), {"run": run.hash, "sources": code_that_trains(run)} | data)
+
+
+def is_evaluated(table: RunTable, run: Run) -> bool:
+    """Whether a trained run has metrics of this training, these settings and this code."""
+    folder = table.root / table.folder(run)
+    return (folder / "metrics.json").exists() and not other_evaluation(table, run, read_json(folder / RECORD), folder)
+
+
+def saved_progress(table: RunTable, run: Run) -> dict | None:
+    """The progress (`training.progress.Progress`) of a run's saved state, or None; a state of other code has none."""
+    try:
+        _, header = read_tensor_header(table.root / train.state(table, run) / CHECKPOINT)
+        facts = json.loads(header["__metadata__"][METADATA])["facts"]
+        return facts["progress"] if facts["sources"] == code_that_trains(run) else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def log_of(table: RunTable, run: Run, rule: str) -> Path:
+    """The log of a run's job of rule `train` or `evaluate`."""
+    return table.root / table.logs / rule / f"{run.name}.txt"
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log; empty if there is none."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.is_file() else []
+    return next((line for line in reversed(lines) if line.strip()), "")
 
 
 def failure_reason(log: Path) -> str:

@@ -2,28 +2,57 @@
 
 import json
 import os
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 import torch
-from tests.work.conftest import METHODS
+import yaml
 
 from rarepapers.__main__ import main
+from rarepapers.core.config_files import read_config
 from rarepapers.core.files import write_json, write_text
+from rarepapers.experiments.config_types import Choices
+from rarepapers.experiments.run_table import load
 from rarepapers.experiments.trained_runs import code_that_trains
+from rarepapers.planning.status_command import saved_progress
 from rarepapers.rule_inputs import train
 from rarepapers.training.checkpoint import save_checkpoint
 from rarepapers.training.finished_files import FILES, RECORD
 from rarepapers.training.holder import HOLDER, only_one
-from rarepapers.work.run_status import done_already, must_train, trained_share
 
+ROOT = Path(__file__).parents[2]
+METHODS = ("baseline", "threshold_m2", "cosreg")
 LOG = "12:00:01 step 30/1200  loss 2.5  900 tokens/s  7.5 min left\n"
 
 
 @pytest.fixture
-def states(project, table_with):
+def project(tmp_path):
+    """Config and package, with a scale `tiny`: three methods of stop_jostling, 1,200 steps each."""
+    for part in ("config", "workflow"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    smoke = yaml.safe_load((ROOT / "config/scales/smoke.yaml").read_text())["papers"]["stop_jostling"]
+    smoke["experiments"]["shakespeare"]["training"].update(steps=1200, validation={"every": 400, "batches": 2})
+    paper = yaml.safe_load((ROOT / "config/papers/stop_jostling/paper.yaml").read_text())
+    smoke["methods"] = {name: None for name in paper["methods"] if name not in METHODS}
+    tiny = {"title": "tiny", "seeds": 1, "minutes": {"train": 1, "evaluate": 1, "data": 1}}
+    tiny["papers"] = {"stop_jostling": smoke}
+    (tmp_path / "config/scales/tiny.yaml").write_text(yaml.safe_dump(tiny))
+    return tmp_path
+
+
+@pytest.fixture
+def table(project):
+    """The run table of scale tiny."""
+    chosen = {"scale": "tiny", "papers": ["stop_jostling"]}
+    return load(read_config(project / "config/config.yaml", Choices) | chosen, project)
+
+
+@pytest.fixture
+def states(project, table):
     """Folders of runs' states, and their logs."""
-    table, found = table_with(), {}
+    found = {}
     for method in METHODS:
         run = table.run("shakespeare", method, 1)
         state, log = project / train.state(table, run), project / table.logs / "train" / f"{run.name}.txt"
@@ -54,19 +83,18 @@ def save_at(state, step, sources):
     save_checkpoint(state, {"model": {"weight": torch.ones(2)}}, facts)
 
 
-def test_a_state_of_other_code_is_no_progress(states, table_with):
+def test_a_state_of_other_code_is_no_progress(states, table):
     """Training would begin anew."""
-    table, (state, _) = table_with(), states["cosreg"]
+    state, _ = states["cosreg"]
     run = table.run("shakespeare", "cosreg", 1)
     save_at(state, 300, code_that_trains(run))
-    assert trained_share(table, run) == 0.25
+    assert saved_progress(table, run)["step"] == 300
     save_at(state, 300, "other")
-    assert trained_share(table, run) == 0
+    assert saved_progress(table, run) is None
 
 
-def test_a_training_on_other_data_does_not_count(project, table_with, capsys, monkeypatch):
-    monkeypatch.setattr("rarepapers.work.run_status.other_evaluation", lambda *_: "")
-    table = table_with()
+def test_a_training_on_other_data_does_not_count(project, table, capsys, monkeypatch):
+    monkeypatch.setattr("rarepapers.planning.status_command.other_evaluation", lambda *_: "")
     run = table.run("shakespeare", "baseline", 1)
     folder, manifest = project / table.folder(run), project / train.manifest(table, run)
     for name in (*FILES, "metrics.json"):
@@ -76,15 +104,13 @@ def test_a_training_on_other_data_does_not_count(project, table_with, capsys, mo
     for data, is_done in ((None, True), ("these", True), ("others", False)):
         if data:
             write_json(manifest, {"sha256": data})
-        assert done_already(table, run, recorded=False) == is_done
-        assert must_train(table, run) != is_done
         assert said(project, capsys)[0].startswith(f"tiny: 3 models: {int(is_done)} done; {3 - is_done} not begun; ")
 
 
-def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys, table_with):
+def test_running_failed_and_interrupted_trainings_are_listed(project, states, capsys, table):
     (running, _), (_, log), (interrupted, _) = (states[name] for name in METHODS)
     log.write_text(LOG + "raretok train: error: the disk is full (/x); make room and start again\n")
-    save_at(interrupted, 400, code_that_trains(table_with().run("shakespeare", "cosreg", 1)))
+    save_at(interrupted, 400, code_that_trains(table.run("shakespeare", "cosreg", 1)))
     with only_one(running):
         lines = said(project, capsys)
     assert (
