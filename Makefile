@@ -67,8 +67,8 @@ lint: environment-test ## check the style of Python and Snakemake files
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
 
 record-page: ## render the report of results/recorded/SCALE (default small) and stage it for git
-	@$(MAKE) recorded ARGS="$(ARGS) --forcerun readme" # new markers in docs/findings.md do not trigger the rule
-	@git add README.md docs/findings.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
+	@$(MAKE) recorded ARGS="$(ARGS) --forcerun readme" # new markers in README.md and docs/ do not trigger the rule
+	@git add README.md docs/*.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/
 	@.venv/bin/python -m pdoc raretok --docformat google --no-show-source --output-directory docs-site && echo "docs-site/index.html"

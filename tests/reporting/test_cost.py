@@ -7,6 +7,7 @@ from tests.workflow.conftest import ROOT
 
 from rarepapers.__main__ import main
 from rarepapers.reporting.cost import COLUMNS, by_device, costs, trained
+from rarepapers.reporting.csv_rows import read_rows
 
 RECORDED = sorted((ROOT / "results/recorded/small").glob("runs/*/*/*/metrics.json"))
 
@@ -61,3 +62,11 @@ def test_recorded_runs_have_costs():
     assert len(table) == len(RECORDED) > 20
     assert table.notna().all().all()
     assert (trained(table)["tokens_per_second"] > 100).all()
+
+
+def test_the_recorded_table_has_every_recorded_run():
+    """Copied runs, too; if this fails, run `make recorded`."""
+    rows = read_rows(ROOT / "results/recorded/small/cost.csv")
+    listed = [(row["experiment"], row["method"], f"seed{row['seed']}") for row in rows]
+    assert sorted(listed) == sorted(path.parts[-4:-1] for path in RECORDED)
+    assert ("cross_bpe", "mle_rate1", "seed3") in listed

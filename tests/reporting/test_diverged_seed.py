@@ -12,7 +12,8 @@ from rarepapers.__main__ import main
 from rarepapers.core.files import read_arrays
 from rarepapers.reporting import results as results_module
 from rarepapers.reporting.claims.agreement import agreements
-from rarepapers.reporting.claims.claims_command import judge_paper
+from rarepapers.reporting.claims.claim_text import claim_sentence, shown_numbers
+from rarepapers.reporting.claims.claims_command import evidence_of, finding_of, judge_paper
 from rarepapers.reporting.definition import Definition, read_definition
 from rarepapers.reporting.figures.figure_command import draw
 from rarepapers.reporting.figures.style import house_style
@@ -25,13 +26,14 @@ from rarepapers.reporting.tables.table_command import cells_of, sentences_of, ti
 from rarepapers.reporting.tables.table_text import latex, markdown
 
 RECORDED = ROOT / "results" / "recorded" / "small"
-PAPERS = ("agg", "agps", "cross", "natural_bias", "stop_jostling")
+PAPERS = ("agg", "agps", "cross", "follow_up", "natural_bias", "stop_jostling")
 ODD = (math.inf, -math.inf, math.nan, 0.0, 1e200, 1e-320)
 # Figures that draw numbers of the tables; all others draw arrays alone.
 DRAWN = {
     "agg": ("figure3", "figure5"),
     "agps": ("figure3", "figure5"),
     "cross": ("figure1",),
+    "follow_up": (),
     "natural_bias": ("figure2", "figure4", "figure11"),
     "stop_jostling": ("figureS1",),
 }
@@ -51,10 +53,10 @@ def recorded(tmp_path_factory):
         yield read_results(RECORDED), {paper: read_definition(str(folder / f"{paper}.json")) for paper in PAPERS}
 
 
-def tables_of(definition: Definition, results: Results) -> dict[tuple, object]:
-    """What the tables say, by place; they are also written in each format."""
+def tables_of(definition: Definition, results: Results, items=None) -> dict[tuple, object]:
+    """What the tables (or some of them) say, by place; they are also written in each format."""
     said = {}
-    for item in definition.tables:
+    for item in definition.tables if items is None else items:
         cells = cells_of(definition, item, results, PUBLISHED)
         sentences = sentences_of(definition, item, cells)
         assert markdown(definition, item, cells, sentences)
@@ -115,16 +117,101 @@ def metrics_of(definition: Definition, results: Results) -> list[dict]:
     return places
 
 
+def of_paper(recorded, paper: str) -> tuple[Results, Definition]:
+    """A paper's recorded results alone, which are indexed faster, and its definition."""
+    results, definitions = recorded
+    definition = definitions[paper]
+    experiments = {method.experiment for method in definition.shown()}
+    own = results.metrics[results.metrics["experiment"].isin(experiments)]
+    return index_results(results.folder, own), definition
+
+
+def judged(definition: Definition, results: Results, start: int, step: int) -> dict:
+    """The findings by their own tests on every `step`th claim of a paper; each has a sentence."""
+    if not definition.printed:
+        return {}
+    evidence = evidence_of(definition, results, PUBLISHED)
+    found = {}
+    for claim in [*evidence.claims.values()][start::step]:
+        found[claim.id] = finding_of(claim, evidence)
+        assert claim_sentence(claim, found[claim.id], shown_numbers(found[claim.id]))
+    return found
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_an_odd_number_changes_its_own_row_alone(recorded, paper):
+    """Each odd number, in another row and metric of a paper: all tables with it, and a sixth of the claims."""
+    results, definition = of_paper(recorded, paper)
+    places = metrics_of(definition, results)
+    for number, odd in enumerate(ODD):
+        place = places[number * len(places) // len(ODD)]
+        items = [
+            item
+            for item in definition.tables
+            if (place["experiment"], place["method"]) in {(one.experiment, one.name) for one in definition.behind(item)}
+        ]
+        before = tables_of(definition, results, items)
+        usual = tables_of(definition, with_number(results, place, lambda x: 1.5 * x + 0.01), items)
+        after = tables_of(definition, with_number(results, place, lambda _, odd=odd: odd), items)
+        assert after.keys() == before.keys(), (place, odd)
+        own = {key for key in before if usual[key] != before[key]}
+        assert {key for key in before if after[key] != before[key]} <= own, (
+            place,
+            odd,
+        )
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_claim_names_a_seed_that_diverged(recorded, paper):
+    """A seed without a finite number: a claim on it says so, the others are as before. Other odd numbers end none."""
+    results, definition = of_paper(recorded, paper)
+    before = judged(definition, results, 0, 1)
+    after = judged(definition, with_seed(results, 2, math.nan), 0, 1)
+    for name, finding in after.items():
+        assert finding == before[name] or "seed 2" in finding.note, name
+    for number, odd in enumerate(ODD):
+        found = judged(definition, with_seed(results, 2, odd), number, len(ODD))
+        assert all(finding.verdict for finding in found.values())
+        if math.isinf(odd):
+            for name, finding in found.items():
+                assert finding == before[name] or "seed 2" in finding.note, name
+
+
+def with_seed(results: Results, seed: int, number: float) -> Results:
+    """The results with one number for every metric of a seed."""
+    metrics = results.metrics.copy()
+    metrics.loc[metrics["seed"] == seed, "value"] = number
+    return index_results(results.folder, metrics)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_tables_and_claims_without_a_run_and_with_one_seed(recorded, paper):
+    results, definition = of_paper(recorded, paper)
+    before = tables_of(definition, results)
+    for metrics in without_runs(definition, results):
+        fewer = index_results(results.folder, metrics)
+        assert tables_of(definition, fewer).keys() <= before.keys()
+        for name, finding in judged(definition, fewer, 0, 5).items():
+            assert finding.verdict, name
+
+
+def without_runs(definition: Definition, results: Results):
+    """The metrics without a run, and those of one seed."""
+    method = definition.shown()[0]
+    place = {"experiment": method.experiment, "method": method.name, "seed": results.seeds_of(method)[0]}
+    kept = ~(results.metrics[list(place)] == list(place.values())).all(axis=1)
+    return results.metrics[kept], results.metrics[results.metrics["seed"] == 1]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("paper", PAPERS)
 def test_an_odd_number_in_any_row_ends_nothing(recorded, paper):
     """All tables, texts and files are made, with the same cells, whatever a seed of any row is."""
-    results, definitions = recorded
-    before = tables_of(definitions[paper], results)
-    places = metrics_of(definitions[paper], results)
-    assert len(places) > 10
+    results, definition = of_paper(recorded, paper)
+    before = tables_of(definition, results)
+    places = metrics_of(definition, results)
     for place, odd in zip(places, itertools.cycle(ODD), strict=False):
-        after = tables_of(definitions[paper], with_number(results, place, lambda _, odd=odd: odd))
+        after = tables_of(definition, with_number(results, place, lambda _, odd=odd: odd))
         assert after.keys() == before.keys(), (place, odd)
 
 
@@ -132,8 +219,7 @@ def test_an_odd_number_in_any_row_ends_nothing(recorded, paper):
 @pytest.mark.parametrize("paper", PAPERS)
 def test_an_odd_number_changes_only_what_depends_on_it(recorded, paper):
     """What does not change with a very large or very small number, does not with an odd one, to the last digit."""
-    results, definitions = recorded
-    definition = definitions[paper]
+    results, definition = of_paper(recorded, paper)
     before = report_of(definition, results)
     places = metrics_of(definition, results)
     for place, numbers in zip((places[0], places[len(places) // 2]), (ODD[::2], ODD[1::2]), strict=True):
@@ -153,8 +239,7 @@ def test_an_odd_number_changes_only_what_depends_on_it(recorded, paper):
 @pytest.mark.filterwarnings("ignore:constrained_layout")
 def test_figures_of_odd_numbers(recorded, paper):
     """Every figure that shows metrics is drawn with each odd number in one seed of one of its methods."""
-    results, definitions = recorded
-    definition = definitions[paper]
+    results, definition = of_paper(recorded, paper)
     for item in DRAWN[paper]:
         methods = definition.behind(item)
         for number, odd in enumerate(ODD):
@@ -168,15 +253,11 @@ def test_figures_of_odd_numbers(recorded, paper):
             assert math.isfinite(odd) or f"in seed {place['seed']}" in text + words_of(figure) or item == "figure4"
 
 
-@pytest.mark.parametrize("paper", ["natural_bias"])
+@pytest.mark.parametrize("paper", PAPERS)
 @pytest.mark.slow
 def test_a_run_that_is_missing_and_an_experiment_with_one_seed(recorded, paper):
-    results, definitions = recorded
-    definition = definitions[paper]
-    method = definition.shown()[0]
-    place = {"experiment": method.experiment, "method": method.name, "seed": results.seeds_of(method)[0]}
-    kept = ~(results.metrics[list(place)] == list(place.values())).all(axis=1)
-    for metrics in (results.metrics[kept], results.metrics[results.metrics["seed"] == 1]):
+    results, definition = of_paper(recorded, paper)
+    for metrics in without_runs(definition, results):
         assert report_of(definition, index_results(results.folder, metrics))
 
 

@@ -1,15 +1,22 @@
 """Numbers in csv and JSON files that the report reads: finite, or an error with file and line."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from fake_table import definition_of, results_of, write_published
 
 from rarepapers.core.errors import UserError
 from rarepapers.core.files import write_json
+from rarepapers.data.text.similarity_pairs import read_pairs
+from rarepapers.evaluation.settings import read_settings
 from rarepapers.reporting.collect import collect
+from rarepapers.reporting.cost import COLUMNS, read_costs
 from rarepapers.reporting.csv_rows import write_table
 from rarepapers.reporting.definition import parse_definition
+from rarepapers.reporting.record import record
 from rarepapers.reporting.results import printed_numbers, read_published, read_results
 from rarepapers.reporting.tables.cells import metric_cells
+from rarepapers.training.train_command import read_run
 
 
 @pytest.fixture
@@ -33,7 +40,7 @@ def test_a_diverged_metric_is_read(metrics, text):
     folder, table = metrics
     table.loc[1, "value"] = text
     write_table(folder / "metrics.csv", table)
-    assert str(read_results(folder).values["e1", "base", "score", "", "test@best"][2]) == text
+    assert str(read_results(folder).values["e1", "base", "score", "", "test@best"][2]) == text  # noqa: PD011
 
 
 @pytest.mark.parametrize("value", ["1e999", "much", None, [1]])
@@ -70,3 +77,40 @@ def test_margins_of_claims(tmp_path, column, text):
 def test_a_definition():
     with pytest.raises(UserError, match="the definition, line 2: NaN is not a finite number"):
         parse_definition('{"paper": "a",\n"x": NaN}')
+
+
+@pytest.mark.parametrize("text", ["nan", "1e999", "much"])
+def test_costs(tmp_path, text):
+    path = tmp_path / "cost.csv"
+    table = pd.DataFrame([dict.fromkeys(COLUMNS, "1")] * 2)
+    table.loc[1, "cpu_seconds"] = text
+    write_table(path, table)
+    with pytest.raises(UserError, match=rf"cost\.csv, line 3: cpu_seconds is '{text}'; it must be a finite number"):
+        read_costs(path)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "-1e999"])
+def test_scores_of_word_pairs(tmp_path, score):
+    path = tmp_path / "pairs.txt"
+    path.write_text(f"a b 1.5\nc d {score}\n")
+    with pytest.raises(UserError, match=rf"pairs\.txt, line 2: the score {score} is not a finite number"):
+        read_pairs(path)
+
+
+def test_a_run_and_settings(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text('{"experiment": "e",\n"seed": NaN}')
+    with pytest.raises(UserError, match=r"run\.json, line 2: NaN is not a finite number"):
+        read_run(f"@{path}")
+    with pytest.raises(UserError, match=r"--settings, line 1: 1e999 is not a finite number"):
+        read_settings('{"context": 1e999}', "language")
+
+
+def test_a_record_of_another_machine(tmp_path):
+    folder = tmp_path / "results/runs/e/m/seed1"
+    folder.mkdir(parents=True)
+    (folder / "metrics.json").write_text('{"training": {\n"seconds": 1e999}}')
+    (folder / "history.csv").write_text("step\n")
+    np.savez(folder / "arrays.npz", a=np.zeros(1))
+    with pytest.raises(UserError, match=r"seed1/metrics\.json, line 2: 1e999 is not a finite number"):
+        record(tmp_path / "results", tmp_path / "recorded")

@@ -5,6 +5,7 @@ import html
 import logging
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -21,7 +22,18 @@ from rarepapers.reporting.page.page_command import templates
 from rarepapers.reporting.page.pictures import as_data
 from rarepapers.reporting.tables.cells import Cell
 from rarepapers.reporting.tables.table_text import markdown_grid
-from rarepapers.reporting.token_text import REPLACEMENT, latex, markdown, one_line, visible_text
+from rarepapers.reporting.token_text import (
+    END_OF_ISOLATE,
+    ISOLATE,
+    REPLACEMENT,
+    latex,
+    markdown,
+    one_line,
+    visible_text,
+)
+
+ROOT = Path(__file__).parents[2]
+WITHOUT_ISOLATES = str.maketrans("", "", ISOLATE + END_OF_ISOLATE)
 
 HARD = [
     "&apos;s",
@@ -108,10 +120,32 @@ def test_markdown(token):
         ]
         page = parser.render(markdown_grid(cells))
         found = [html.unescape(re.sub(r"<[^>]+>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page)]
-        assert found[:3] == [shown, shown, shown]
-    found = parser.render(f"- {markdown(shown)}")
+        assert [cell.translate(WITHOUT_ISOLATES) for cell in found[:3]] == [shown, shown, shown]
+    found = parser.render(f"- {markdown(shown)}").translate(WITHOUT_ISOLATES)
     assert html.unescape(re.sub(r"<[^>]+>", "", found)).strip() == shown
     assert page.count("<td") == 6
+
+
+@pytest.mark.parametrize(
+    "token", ["\u05e2\u05d1\u05e8\u05d9\u05ea", "\u0639\u0631\u0628\u064a", "a \u05e2", "\u0661\u0662"]
+)
+def test_right_to_left_text_is_isolated_from_the_number_beside_it(token):
+    cell = Cell("row", "query", value=token, published="12", named=False)
+    line = markdown_grid([cell]).splitlines()[-1]
+    assert f"{ISOLATE}{token}{END_OF_ISOLATE} " in line
+    assert line.count(ISOLATE) == line.count(END_OF_ISOLATE) == 1
+    page = templates().from_string("{{ token | token }} ± 0.5").render(token=token)
+    assert page == f"<bdi>{token}</bdi> ± 0.5"
+    assert templates().from_string("{{ token | token }}").render(token="<b>&amp;") == "&lt;b&gt;&amp;amp;"
+    assert latex(token).isascii()
+    # Isolating characters of a token itself become visible stand-ins: only ours isolate.
+    assert visible_text(ISOLATE + END_OF_ISOLATE) == 2 * REPLACEMENT
+
+
+def test_the_page_isolates_tokens_in_cells():
+    template = (ROOT / "workflow/rarepapers/reporting/templates/page/item.html.j2").read_text(encoding="utf-8")
+    assert template.count("table.number(cell) | token") == template.count("table.number(cell)") == 2
+    assert "cell.published | token" in template
 
 
 class Texts(HTMLParser):
@@ -130,12 +164,13 @@ class Texts(HTMLParser):
 @given(TOKENS)
 def test_html(token):
     shown = visible_text(token)
-    page = templates().from_string("<td>{{ token }}</td>").render(token=shown)
-    assert "".join(Texts(page).found) == shown
+    for how in ("token", "token | token"):
+        page = templates().from_string(f"<td>{{{{ {how} }}}}</td>").render(token=shown)
+        assert "".join(Texts(page).found) == shown
 
 
 @given(st.lists(TOKENS, min_size=1, max_size=4))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_csv_holds_the_token_itself(tmp_path_factory, tokens):
     path = tmp_path_factory.mktemp("csv") / "table.csv"
     tokens = [token for token in tokens if not re.search("[\ud800-\udfff\x00]", token)]

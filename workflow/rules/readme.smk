@@ -6,10 +6,12 @@ REQUIRED INPUTS:
 
     metrics   = results/recorded/<scale>/metrics.csv
     claims    = results/recorded/<scale>/claims.csv
+    tables    = results/recorded/<scale>/tables/<paper>/<item>.csv
 
 OUTPUTS:
 
-    readme = results/recorded/<scale>/in_readme.md, inserted into README.md; numbers in docs/findings.md and docs/losses.md
+    readme = results/recorded/<scale>/in_readme.md, inserted into README.md; measured numbers between markers in
+             README.md and docs/ (workflow/rarepapers/reporting/page/filled_numbers.py)
 """
 
 
@@ -20,6 +22,8 @@ rule readme:
     input:
         metrics="<results>/metrics.csv",
         claims="<results>/claims.csv",
+        tables=reporting.all_items(),
+        printed=PRINTED,
         definitions=DEFINITIONS,
     output:
         # README.md is not an output, because Snakemake deletes outputs before a job, and most of it is written by hand.
@@ -30,6 +34,7 @@ rule readme:
     conda:
         "../../envs/report.yaml"
     params:
+        published=reporting.papers_folder,
         results=subpath(input.metrics, parent=True),
         code=code.of_command("readme"),
     shell:
@@ -37,8 +42,9 @@ rule readme:
         python -m rarepapers readme \
             --definitions {input.definitions:q} \
             --results {params.results:q} \
+            --published {params.published:q} \
             --readme README.md \
-            --pages docs/findings.md docs/losses.md \
+            --pages docs/deviations.md docs/findings.md docs/losses.md docs/statistics.md \
             --output {output.text:q} \
             &>{log:q}
         """

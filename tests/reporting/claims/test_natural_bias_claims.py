@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import fake_translation
 import numpy as np
@@ -193,6 +194,23 @@ def test_a_bias_that_diverged_does_not_stay(bias, tmp_path, method, key, claim):
     found = with_arrays(bias, tmp_path, method, f"output_bias.{key}", lambda values: np.append(values[:-1], np.nan))
     assert found[claim]["alone"] == "inconclusive"
     assert "undefined" in found[claim]["note"]
+
+
+@pytest.mark.parametrize("method", ["unigram", "zero", "none"])
+def test_a_data_set_that_diverged_is_named_with_its_seed_and_not_as_one_that_was_not_run(bias, tmp_path, method):
+    def diverge(rows):
+        worse(rows, ["afromt_af-en"], "bleu", np.nan, method, seed=2)
+        worse(rows, ["afromt_af-en"], "alc_bleu", np.nan, method, seed=2)
+
+    rows = bias.results.metrics.copy()
+    diverge(rows)
+    (tmp_path / "runs").symlink_to(bias.folder / "runs")
+    rows.to_csv(tmp_path / "metrics.csv", index=False, na_rep="nan")
+    found = verdicts_of(bias.definition, read_results(tmp_path))
+    for claim in ("f2.bleu_5of6", "f3.alc_5of6", "f6.alc_full"):
+        assert re.search(r"Autshumato Af-En is undefined: .*\bseed 2\)", found[claim]["note"]), found[claim]["note"]
+        assert "without runs" not in found[claim]["note"]
+        assert found[claim]["alone"] == "inconclusive"
 
 
 def test_latest_step_of_figure1_is_scaled():

@@ -9,10 +9,9 @@ import yaml
 
 from rarepapers.core.errors import UserError
 from rarepapers.experiments.run_table import load
-from rarepapers.reporting.csv_rows import read_rows
 from rarepapers.reporting.definition import definition_of
 from rarepapers.reporting.page.page_words import what_was_found
-from rarepapers.reporting.page.readme_command import insert_section, readme_text, with_claims
+from rarepapers.reporting.page.readme_command import insert_section, readme_text
 from rarepapers.reporting.record import provenance
 from rarepapers.rule_inputs import report
 
@@ -38,16 +37,6 @@ def test_numbers_and_pictures_are_those_of_recorded_results():
     assert (folder / "in_readme.md").read_text(encoding="utf-8") == text
     assert insert_section(README, text, "small") == README
     assert "recorded small: begin" in README
-    pages = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")}
-    claims = read_rows(folder / "claims.csv")
-    assert {name: with_claims(text, claims, "small") for name, text in pages.items()} == pages
-    assert with_claims(README, claims, "small") == README
-    assert README.count("<!-- small ") > 4
-    assert pages["findings.md"].count("<!-- small ") > 10
-    # The rule `readme` fills the pages that have markers.
-    rule = (ROOT / "workflow/rules/readme.smk").read_text(encoding="utf-8")
-    (filled,) = re.findall(r"--pages (.*) \\", rule)
-    assert set(filled.split()) == {f"docs/{name}" for name, text in pages.items() if "<!-- small " in text}
 
 
 def test_the_report_opens_with_two_sentences_of_each_point_of_the_readme():
@@ -67,16 +56,6 @@ def test_a_point_belongs_to_the_paper_that_it_names(tmp_path):
         "## What was found\n\n- <!-- b --> **B**\n  holds. More. Third.\n- Else.\n- <!-- a --> A.\n"
     )
     assert what_was_found(tmp_path / "README.md", tmp_path) == {"b": "<strong>B</strong> holds. More.", "a": "A."}
-
-
-def test_findings_have_the_recorded_numbers():
-    text = "rare: <!-- small a.b -->old<!-- end -->, <!-- paper a.b -->old<!-- end -->"
-    claims = [{"id": "a.b", "sentence": "AGG: it helps", "says": "AGG: it helps (PPL): printed x2, ours x3, 1 seed"}]
-    assert with_claims(text, claims, "small") == text.replace("old", "PPL: printed x2, ours x3, 1 seed", 1)
-    with pytest.raises(UserError, match=r"names the claim a\.b, which does not exist"):
-        with_claims(text, [], "small")
-    seeds = "falls (<!-- small a.b seeds -->old<!-- end -->)"
-    assert with_claims(seeds, [claims[0] | {"seeds": "11"}], "small") == seeds.replace("old", "11 seeds")
 
 
 def test_where_recorded_results_come_from_names_every_run():

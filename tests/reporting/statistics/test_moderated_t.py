@@ -134,6 +134,16 @@ def test_equal_seeds_take_the_spread_of_other_rows():
     assert 0 < found.p() < 1
 
 
+@pytest.mark.parametrize("compared", [True, False])
+@pytest.mark.parametrize("of", [lambda k: 0.1 * k / 3, float, lambda k: 1.0])
+def test_a_pool_of_rows_that_are_equal_in_every_seed_gives_no_prior(of, compared):
+    """Residuals of such rows are rounding errors, which are no spread."""
+    rows = [dict.fromkeys((1, 2, 3), of(row)) for row in range(8)]
+    assert prior_of(rows, compared) is None
+    found = estimate(rows[1], rows, compared)
+    assert (found.sd, found.p(), found.mean) == (None, None, pytest.approx(of(1)))
+
+
 def test_one_seed_has_no_test_but_a_prediction_interval():
     table = rows_of(np.random.default_rng(2).normal(size=(9, 3)))
     found = estimate({5: 0.5}, table)

@@ -7,12 +7,13 @@ import pandas as pd
 
 from rarepapers.core.files import read_json
 from rarepapers.experiments.run_code import is_copy
-from rarepapers.reporting.csv_rows import write_table
+from rarepapers.reporting.csv_rows import check_numbers, read_table, write_table
 
 COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "together", "threads"),
     *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes", "same_as"),
 ]
+NUMBERS = COLUMNS[COLUMNS.index("processes") : COLUMNS.index("same_as")]
 # Defaults for older records without these keys.
 DEFAULTS = {"together": 1, "cpu_seconds": 0.0}
 # Numbers of a run that was not trained but copied from one with the same settings.
@@ -42,6 +43,12 @@ def costs(paths: list[Path]) -> pd.DataFrame:
     records = [read_json(path) for path in paths]
     table = pd.DataFrame([_row(one) for one in records], columns=COLUMNS)
     return table.sort_values(["paper", "experiment", "method", "seed"], kind="stable")
+
+
+def read_costs(path: Path) -> pd.DataFrame:
+    """The table of `cost.csv`; raises UserError for a number that is not finite."""
+    check_numbers(read_table(path), path, NUMBERS)
+    return pd.read_csv(path)
 
 
 def trained(table: pd.DataFrame) -> pd.DataFrame:

@@ -52,6 +52,11 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def without_comments(text: str) -> str:
+    """Markdown without HTML comments, such as the markers of recorded numbers."""
+    return re.sub("<!--.*?-->", "", text, flags=re.DOTALL)
+
+
 def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviation]:
     """The rows of `path` with a column `affects`; relative links are rewritten for a page in `folder`.
 
@@ -59,7 +64,7 @@ def read_deviations(path: Path, papers: list[str], folder: Path) -> list[Deviati
     """
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     found = []
-    for section, table in _tables(parser.parse(path.read_text(encoding="utf-8"))):
+    for section, table in _tables(parser.parse(without_comments(path.read_text(encoding="utf-8")))):
         head, *rows = table
         columns = [cell.content for cell in head]
         if COLUMN not in columns:

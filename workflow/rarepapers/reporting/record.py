@@ -7,13 +7,12 @@ step, which no figure shows, are dropped: 8,000 types with four snapshots take l
 
 import argparse
 import io
-import json
 from pathlib import Path
 
 import numpy as np
 
 from rarepapers.core.errors import UserError
-from rarepapers.core.files import atomic_path, copy_file, read_arrays, read_json, write_json, write_text
+from rarepapers.core.files import atomic_path, copy_file, parse_json, read_arrays, read_json, write_json, write_text
 from rarepapers.reporting.recorded_precision import precision_of, processor_of
 
 METRICS = "metrics.json"
@@ -57,7 +56,7 @@ def record(results: Path, output: Path) -> tuple[list[Path], dict[str, str]]:
         try:
             # Read before anything is written, so that a record never mixes files of two trainings.
             files, translations = _recorded_files(folder), _translations(folder)
-            reason = _reason_to_leave(json.loads(files[METRICS]), folder, target)
+            reason = _reason_to_leave(parse_json(files[METRICS].decode("utf-8"), str(folder / METRICS)), folder, target)
         except FileNotFoundError as error:
             reason = f"{Path(error.filename).name} is missing; train or evaluate the run first"
         if reason:

@@ -1,18 +1,25 @@
 """Tokens and texts of models in tables, pages and figures: visible characters, escaped for each format.
 
 A vocabulary holds anything. `visible_text` and `one_line` replace what cannot be seen; `markdown` and `latex` write the
-rest so that it is read back as it is. HTML is escaped by Jinja, csv quoted by `csv_rows`, and svg written by
+rest so that it is read back as it is. Text with right-to-left letters is isolated from what stands beside it, such as a
+number, which a reader would otherwise show on its other side; LaTeX has code points in their place, and labels of
+figures stand alone. Other HTML is escaped by Jinja, csv quoted by `csv_rows`, and svg written by
 matplotlib, whose fonts lack most scripts (`figures.style.figure_text`).
 """
 
 import re
 import unicodedata
 
+from markupsafe import Markup, escape
+
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 # Word-initial marks of tokens: GPT-2's blank, SentencePiece's mark.
 BLANKS = str.maketrans({" ": "␣", "▁": "␣", "\n": "\\n", "\t": "\\t"})
 # Letters and symbols without ink: Hangul fillers, the empty Braille cell.
 WITHOUT_INK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
+# Directions of right-to-left letters and digits in Unicode, and the characters around an isolated text.
+RIGHT_TO_LEFT = frozenset(["R", "AL", "AN"])
+ISOLATE, END_OF_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 # Punctuation that Markdown could interpret: anywhere, except between letters, at the start of a paragraph.
 MARKDOWN = re.compile(r"[\\|*<`\[&~]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[-+](?=[\s-]|$)")
 LATEX = {
@@ -73,9 +80,20 @@ def _seen(text: str) -> str:
     return f"\N{DOTTED CIRCLE}{shown}" if shown and unicodedata.category(shown[0]).startswith("M") else shown
 
 
+def is_right_to_left(text: str) -> bool:
+    """Whether a text has letters or digits that are written from right to left."""
+    return any(unicodedata.bidirectional(character) in RIGHT_TO_LEFT for character in text)
+
+
+def html(text: str) -> Markup:
+    """`text` as HTML; one with right-to-left letters in an element of its own direction."""
+    return Markup("<bdi>{}</bdi>").format(text) if is_right_to_left(text) else escape(text)
+
+
 def markdown(text: str) -> str:
-    """`text` as GitHub Markdown."""
-    return MARKDOWN.sub(r"\\\g<0>", text)
+    """`text` as GitHub Markdown; one with right-to-left letters between isolating characters."""
+    written = MARKDOWN.sub(r"\\\g<0>", text)
+    return f"{ISOLATE}{written}{END_OF_ISOLATE}" if is_right_to_left(text) else written
 
 
 def latex(text: str) -> str:

@@ -1,10 +1,10 @@
 """The command `train`: train one run, or continue it."""
 
 import argparse
-import json
 from pathlib import Path
 
 from rarepapers.core.errors import NotFinite, UserError
+from rarepapers.core.files import parse_json
 from rarepapers.machine import gpu_locks
 from rarepapers.machine.clock import log
 from rarepapers.training.finished_files import adopt
@@ -80,9 +80,11 @@ def main(arguments: argparse.Namespace) -> None:
 def read_run(text: str) -> dict:
     """The run in `--run`; raises UserError for invalid JSON or missing keys."""
     try:
+        source = "--run"
         if text.startswith("@"):
-            text = Path(text[1:]).read_text(encoding="utf-8")
-        run = json.loads(text)
+            source = text[1:]
+            text = Path(source).read_text(encoding="utf-8")
+        run = parse_json(text, source)
         missing = {"experiment", "method", "seed", "hash", "settings"} - run.keys()
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"--run is not a line of `rarepapers runs --json`: {error}") from None

@@ -16,7 +16,17 @@ from rarepapers.reporting import translation_metrics
 from rarepapers.reporting.claims.evidence import Evidence, Found, Partial
 from rarepapers.reporting.claims.jackknife import mean_of
 from rarepapers.reporting.claims.table_claims import common_seeds
-from rarepapers.reporting.claims.truths import Missing, Truth, all_of, difference, greater
+from rarepapers.reporting.claims.truths import (
+    Missing,
+    Truth,
+    Undefined,
+    all_of,
+    difference,
+    greater,
+    known,
+    naming_seeds,
+    of_seed,
+)
 from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.statistics import over_seeds
 
@@ -38,9 +48,9 @@ def data_sets(evidence: Evidence) -> list[str]:
 
 
 def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
-    """`judge` on the evidence of each experiment that was run, and a note that names the others (or "").
+    """`judge` on the evidence of each experiment, and a note on those that were not run or are undefined (or "").
 
-    If none was run, raises the first experiment's Missing.
+    If none has a value, raises the first experiment's Missing.
     """
     found, missing = [], {}
     for experiment in experiments:
@@ -50,7 +60,10 @@ def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence],
             missing[corpus_title(evidence.definition.corpus(experiment))] = reason
     if not found:
         raise next(iter(missing.values()), Missing("no data set of the paper is run at this scale"))
-    return found, f"; undecided without runs on {', '.join(missing)}" if missing else ""
+    undefined = [f"{name} is undefined: {why}" for name, why in missing.items() if isinstance(why, Undefined)]
+    not_run = [name for name, why in missing.items() if not isinstance(why, Undefined)]
+    said = [f"undecided without runs on {', '.join(not_run)}"] if not_run else []
+    return found, "".join(f"; {one}" for one in said + undefined)
 
 
 def measured(values: Callable[..., dict[int, float]], what: str, **choice) -> Values:
@@ -87,11 +100,11 @@ def above_best(ours: dict[int, float], others: list[dict[int, float]]) -> dict[i
     """The difference of `ours` from the one of `others` with the highest mean, by common seed.
 
     The claim's margin says which negative difference still counts as "comparable". Raises Missing without a common
-    seed.
+    seed, and Diverged if a mean or difference is undefined.
     """
     seeds = common_seeds([ours, *others])
-    best = max(others, key=lambda of: mean_of(of, seeds))
-    return {seed: difference(ours[seed], best[seed]) for seed in seeds}
+    best = max(others, key=lambda of: naming_seeds(known, [of], mean_of(of, seeds)))
+    return {seed: of_seed(seed, difference, ours[seed], best[seed]) for seed in seeds}
 
 
 def mean(values: dict[int, float]) -> float:
@@ -104,7 +117,7 @@ def most(evidence: Evidence, values: Values) -> Found:
     names = data_sets(evidence)
     margins, without = each(evidence, names, lambda here: margin(here, values))
     needed = math.ceil(MOST * len(margins))
-    ordered = sorted(margins, key=mean, reverse=True)
+    ordered = sorted(margins, key=lambda of: naming_seeds(known, [of], mean(of)), reverse=True)
     truths = {seed: greater(ordered[needed - 1][seed], 0) for seed in common_seeds(margins)}
     truths = Partial(truths) if without else truths
     above = sum(mean(one) > 0 for one in margins)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from rarepapers.reporting.claims.evidence import Evidence, Found
-from rarepapers.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater
+from rarepapers.reporting.claims.truths import Diverged, Missing, Truth, all_of, at_least, greater
 from rarepapers.reporting.statistics.over_seeds import mean_of
 
 PROPOSED = "threshold_m2"  # figures 3 and 4 name no margin; the authors' notebook uses 2 (deviations, S4)
@@ -221,9 +221,9 @@ def f7_8_min(evidence: Evidence) -> Found:
 
 
 def _lowest(curve: np.ndarray) -> int:
-    """The place of a curve's minimum; raises Undefined if it is nowhere finite."""
+    """The place of a curve's minimum; raises Diverged if it is nowhere finite."""
     if not np.isfinite(curve).any():
-        raise Undefined("a perplexity is infinite at every temperature")
+        raise Diverged("a perplexity is infinite at every temperature")
     return int(np.nanargmin(curve))
 
 

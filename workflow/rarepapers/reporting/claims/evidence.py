@@ -19,7 +19,7 @@ from rarepapers.core.code_digest import claims_module, file_of
 from rarepapers.reporting.claims.jackknife import mean_of, shares
 from rarepapers.reporting.claims.quantities import comparisons, of_this_scale
 from rarepapers.reporting.claims.table_claims import common_seeds, measured
-from rarepapers.reporting.claims.truths import Missing, Truth, all_of, greater
+from rarepapers.reporting.claims.truths import Missing, Truth, all_of, greater, naming_seeds, of_seed
 from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.results import Printed, Results
 
@@ -90,11 +90,13 @@ class Evidence:
 
     def per_seed(self, judge: Callable[..., Truth], *values: dict) -> dict[int, Truth]:
         """`judge` on the values of each common seed, for quantities of single runs; raises Missing if there is none."""
-        return {seed: judge(*(of_seed[seed] for of_seed in values)) for seed in common_seeds(values)}
+        return {seed: of_seed(seed, judge, *(of[seed] for of in values)) for seed in common_seeds(values)}
 
     def of_means(self, judge: Callable[..., Truth], *values: dict[int, float]) -> dict[int, Truth]:
         """`judge` on the means over the seeds that all have; raises Missing if there is none."""
-        return shares(common_seeds(values), lambda seeds: judge(*(mean_of(of_seed, seeds) for of_seed in values)))
+        return shares(
+            common_seeds(values), lambda seeds: naming_seeds(judge, values, *(mean_of(of, seeds) for of in values))
+        )
 
 
 def of_paper(paper: str, name: str):

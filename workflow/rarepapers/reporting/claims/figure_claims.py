@@ -5,7 +5,7 @@ import numpy as np
 from rarepapers.metrics.rank_correlation import spearman
 from rarepapers.reporting.claims.evidence import Evidence
 from rarepapers.reporting.claims.table_claims import common_seeds
-from rarepapers.reporting.claims.truths import Missing, Truth, Undefined, greater
+from rarepapers.reporting.claims.truths import Missing, Truth, Undefined, greater, known
 from rarepapers.reporting.statistics.over_seeds import mean_of
 from rarepapers.reporting.tables.cells import measured_at
 
@@ -66,8 +66,10 @@ def at(steps: np.ndarray, values: np.ndarray, step: float, *, after: bool = Fals
 def rises(x, y) -> Truth:
     """Whether two series rise and fall together: Spearman's rank correlation, which is the slack, is above 0.
 
-    A constant series has none: its slack is 0.
+    A constant series has none: its slack is 0. Raises Diverged if a number is not finite.
     """
+    for value in (*x, *y):
+        known(value - value)
     rho = spearman(x, y)
     return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
 

@@ -13,7 +13,7 @@ from itertools import product
 from typing import NamedTuple
 
 from rarepapers.core.errors import UserError
-from rarepapers.reporting.claims.truths import Undefined, known
+from rarepapers.reporting.claims.truths import Diverged, known
 from rarepapers.reporting.definition import Definition
 
 RATIO = "x"  # unit of ratios
@@ -44,7 +44,7 @@ class Comparison(NamedTuple):
         combine = math.prod if unit == RATIO else sum
         over, under = (combine(numbers[key] for key in side) for side in self)
         if unit == RATIO and not under:
-            raise Undefined("a division by zero")
+            raise Diverged("a division by zero")
         return known(float(over / under if unit == RATIO else over - under))
 
 
@@ -58,7 +58,7 @@ def in_scale(value: float, unit: str) -> float:
     if unit != RATIO:
         return value
     if value <= 0:
-        raise Undefined("a ratio that is not positive")
+        raise Diverged("a ratio that is not positive")
     return math.log(value)
 
 

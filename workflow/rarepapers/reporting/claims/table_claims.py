@@ -13,7 +13,7 @@ from rarepapers.reporting.claims.quantities import (
     left_out_groups,
     of_this_scale,
 )
-from rarepapers.reporting.claims.truths import Missing, Undefined
+from rarepapers.reporting.claims.truths import Missing, Undefined, of_seed
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.results import Printed, Results, gpt2_values, is_initialised
 from rarepapers.reporting.statistics.moderated_t import Spread, single_runs
@@ -136,11 +136,8 @@ def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
     """A comparison on each seed that all numbers have, 0 if they have no seeds; raises Missing."""
     values = {}
     for seed in _seeds(numbers):
-        of_seed = {key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}
-        try:
-            values[seed] = in_scale(one.value(of_seed, unit), unit)
-        except Undefined as reason:
-            raise Undefined(f"{reason} (seed {seed})") from None
+        known = {key: of[seed] if isinstance(of, dict) else of for key, of in numbers.items()}
+        values[seed] = of_seed(seed, lambda known=known: in_scale(one.value(known, unit), unit))
     return values
 
 

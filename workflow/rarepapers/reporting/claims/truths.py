@@ -6,9 +6,14 @@ depending on strictness, so the truth is stored separately. A slack within round
 """
 
 import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from rarepapers.reporting.statistics.intervals import ROUNDING
+from rarepapers.reporting.statistics.over_seeds import not_finite
+
+Judged = TypeVar("Judged")
 
 
 @dataclass(frozen=True)
@@ -33,18 +38,39 @@ class Undefined(Missing):
     """Everything was measured, but there is no truth value, for example because of inf / inf after an overflow."""
 
 
-def difference(a: float, b: float) -> float:
-    """a - b, and exactly 0 for numbers that are equal up to rounding, or for equal infinities.
+class Diverged(Undefined):
+    """A number of some seed is infinite or NaN, so that there is no truth value."""
 
-    Raises Undefined if one is NaN.
+
+def of_seed(seed: int, judge: Callable[..., Judged], *values) -> Judged:
+    """`judge` on the values of one seed, which Diverged then names."""
+    try:
+        return judge(*values)
+    except Diverged as reason:
+        raise Diverged(f"{reason} (seed {seed})") from None
+
+
+def naming_seeds(judge: Callable[..., Judged], values: Iterable[Mapping[int, float]], *means) -> Judged:
+    """`judge` on means of `values` by seed; Diverged then names the seeds that are not finite."""
+    try:
+        return judge(*means)
+    except Diverged as reason:
+        named = dict.fromkeys(filter(None, map(not_finite, values)))
+        raise Diverged(f"{reason} ({'; '.join(named)})" if named else str(reason)) from None
+
+
+def difference(a: float, b: float) -> float:
+    """a - b, and exactly 0 for numbers that are equal up to rounding.
+
+    Raises Diverged if it is NaN, as for two infinities.
     """
-    return 0.0 if math.isclose(a, b, rel_tol=ROUNDING) else known(float(a - b))
+    return 0.0 if math.isfinite(a) and math.isclose(a, b, rel_tol=ROUNDING) else known(float(a - b))
 
 
 def known(value: float) -> float:
-    """`value`; raises Undefined for NaN, which would make `min` and `max` depend on the order of arguments."""
+    """`value`; raises Diverged for NaN, which would make `min` and `max` depend on the order of arguments."""
     if math.isnan(value):
-        raise Undefined("a number is undefined, such as a ratio of infinite numbers")
+        raise Diverged("a number is undefined, such as a ratio of infinite numbers")
     return value
 
 

@@ -13,8 +13,9 @@ from markupsafe import Markup
 
 from rarepapers.core.files import write_text
 from rarepapers.experiments.seeds import seed_ranges
+from rarepapers.reporting import token_text
 from rarepapers.reporting.claims.verdicts import AGREES, DISAGREES, NOT_JUDGED, OTHER_VERDICTS, VERDICTS, judged
-from rarepapers.reporting.cost import by_device, hours
+from rarepapers.reporting.cost import by_device, hours, read_costs
 from rarepapers.reporting.csv_rows import read_rows
 from rarepapers.reporting.definition import Definition, read_definition
 from rarepapers.reporting.deviations import of_paper, read_deviations, slug
@@ -76,7 +77,7 @@ def main(arguments: argparse.Namespace) -> None:
         for definition in definitions
     ]
     claims = [claim for paper in papers for claim in paper["claims"]]
-    costs = pd.read_csv(arguments.results / "cost.csv")
+    costs = read_costs(arguments.results / "cost.csv")
     shared = {
         "papers": papers,
         "pages": pages_of(papers),
@@ -137,6 +138,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
     )
     script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    environment.filters["token"] = token_text.html
     environment.globals |= {
         "verdicts": VERDICTS,
         "agrees": AGREES,

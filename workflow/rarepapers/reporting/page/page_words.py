@@ -11,7 +11,7 @@ from rarepapers.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, M
 from rarepapers.reporting.claims.verdicts import AGREES, DISAGREES, OTHER_VERDICTS
 from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition
-from rarepapers.reporting.deviations import inline_html
+from rarepapers.reporting.deviations import inline_html, without_comments
 from rarepapers.reporting.page.page_claims import KINDS, contradicted, leanings
 from rarepapers.reporting.page.provenance import runs_of
 from rarepapers.reporting.results import Results
@@ -85,8 +85,7 @@ def what_was_found(readme: Path, folder: Path) -> dict[str, Markup]:
     points = re.findall(r"^- <!-- (\S+) -->(.*?)(?=^- |\Z)", section, flags=re.MULTILINE | re.DOTALL)
     parser, found = MarkdownIt("commonmark", {"html": False}), {}
     for paper, point in points:
-        plain = re.sub("<!--.*?-->", "", point, flags=re.DOTALL)  # markers of numbers
-        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(plain.split()))[:SENTENCES])
+        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(without_comments(point).split()))[:SENTENCES])
         (token,) = parser.parseInline(said)
         found[paper] = inline_html(parser, token, readme, folder)
     return found

@@ -1,7 +1,6 @@
 """The command `readme`: recorded results in the README and in pages of docs/."""
 
 import argparse
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from rarepapers.core.files import relative_link, write_text
 from rarepapers.reporting.claims.verdicts import VERDICTS, judged
 from rarepapers.reporting.csv_rows import read_rows
 from rarepapers.reporting.definition import Definition, read_definition
+from rarepapers.reporting.page.filled_numbers import Recorded, filled
 from rarepapers.reporting.page.page_claims import contradicted, leanings, own_claims, verdicts
 from rarepapers.reporting.page.page_words import PICTURE, SHARED_PAGES, unjudged_counts
 from rarepapers.reporting.page.provenance import count, runs_of
@@ -18,15 +18,13 @@ from rarepapers.reporting.results import Results, read_results
 
 # Markers in the README around the generated part of a scale.
 BEGIN, END = "<!-- recorded {scale}: begin -->", "<!-- recorded {scale}: end -->"
-# Markers in a page around the numbers of a claim, by scale and id, or around its number of seeds.
-CLAIM = r"(<!-- {scale} (\S+)( seeds)? -->).*?(<!-- end -->)"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     add_report_arguments(parser, "the Markdown to write")
-    parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale, and for claims")
-    parser.add_argument("--pages", type=Path, nargs="+", required=True, help="files with markers for claims")
+    parser.add_argument("--readme", type=Path, required=True, help="file with markers for the scale, and for numbers")
+    parser.add_argument("--pages", type=Path, nargs="+", required=True, help="files with markers for numbers")
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -34,10 +32,10 @@ def main(arguments: argparse.Namespace) -> None:
     definitions = [read_definition(text) for text in arguments.definitions]
     text = readme_text(definitions, arguments.results, arguments.readme.parent)
     write_text(arguments.output, text)
-    claims = read_rows(arguments.results / "claims.csv")
+    recorded = Recorded(arguments.results, definitions, arguments.published)
     update_file(arguments.readme, lambda before: insert_section(before, text, definitions[0].scale))
     for page in (arguments.readme, *arguments.pages):
-        update_file(page, lambda before: with_claims(before, claims, definitions[0].scale))
+        update_file(page, lambda before: filled(before, recorded, definitions[0].scale))
 
 
 def update_file(path: Path, change: Callable[[str], str]) -> None:
@@ -46,23 +44,6 @@ def update_file(path: Path, change: Callable[[str], str]) -> None:
     after = change(before)
     if after != before:
         write_text(path, after)
-
-
-def with_claims(text: str, claims: list[dict], scale: str) -> str:
-    """A page with the numbers of a scale's `claims` inserted between their markers.
-
-    Raises UserError for a marker whose id is not a claim.
-    """
-    by_id = {claim["id"]: claim for claim in claims}
-
-    def replaced(mark: re.Match) -> str:
-        begin, name, seeds, end = mark.groups()
-        if name not in by_id:
-            raise UserError(f"a page of docs names the claim {name}, which does not exist")
-        claim = by_id[name]
-        return begin + (f"{claim['seeds']} seeds" if seeds else _after_sentence(claim)) + end
-
-    return re.sub(CLAIM.format(scale=scale), replaced, text, flags=re.DOTALL)
 
 
 def readme_text(definitions: list[Definition], folder: Path, root: Path) -> str:
@@ -77,12 +58,6 @@ def readme_text(definitions: list[Definition], folder: Path, root: Path) -> str:
         "\n\n".join([picture, f"The report: {', '.join(links)}.", _overview(definitions, results, claims, where)])
         + "\n"
     )
-
-
-def _after_sentence(claim: dict) -> str:
-    """What `says` adds to a claim's sentence: the deciding part, if there are several, and the numbers."""
-    part, _, numbers = claim["says"].removeprefix(claim["sentence"]).partition(": ")
-    return f"{part.removeprefix(' (').removesuffix(')')}: {numbers}" if part else numbers
 
 
 def insert_section(readme: str, text: str, scale: str) -> str:

@@ -174,10 +174,12 @@ def alike(rows: Sequence[SeedValues]) -> list[SeedValues]:
 def prior_of(rows: Sequence[SeedValues], compared: bool = True) -> Prior | None:
     """The prior that rows of one metric give for the variance of each (see `estimate`); None for too few rows.
 
-    rows: with several finite seeds. Source: Smyth 2004, Linear Models and Empirical Bayes Methods, section 6.2, with
-    the limits described in the module.
+    Rows that are equal in every seed give none. rows: with several finite seeds. Source: Smyth 2004, Linear Models and
+    Empirical Bayes Methods, section 6.2, with the limits described in the module.
     """
     own, own_dfs = own_variances(rows)
+    if not len(own):
+        return None
     if compared:
         # The baseline: as a difference from itself it is 0 in every seed.
         variances, dfs = row_variances([*rows, dict.fromkeys({seed for row in rows for seed in row}, 0.0)])
