@@ -69,7 +69,7 @@ def rises(x, y) -> Truth:
     A constant series has none: its slack is 0. Raises Diverged if a number is not finite.
     """
     for value in (*x, *y):
-        known(value - value)
+        known(value if np.isfinite(value) else np.nan)
     rho = spearman(x, y)
     return Truth(False, 0.0) if np.isnan(rho) else greater(rho, 0)
 
