@@ -13,7 +13,7 @@ COLUMNS = [
     *("paper", "experiment", "method", "seed", "device", "together", "threads"),
     *("seconds", "cpu_seconds", "tokens", "tokens_per_second", "peak_memory_gib", "resumes", "same_as"),
 ]
-NUMBERS = COLUMNS[COLUMNS.index("processes") : COLUMNS.index("same_as")]
+NUMBERS = COLUMNS[COLUMNS.index("together") : COLUMNS.index("same_as")]
 # Defaults for older records without these keys.
 DEFAULTS = {"together": 1, "cpu_seconds": 0.0}
 # Numbers of a run that was not trained but copied from one with the same settings.
