@@ -33,6 +33,7 @@ from scipy.special import stdtr
 
 from rarepapers.core.errors import UserError
 from rarepapers.reporting.claims.claims_command import family_size
+from rarepapers.reporting.cost import read_costs, trained, unit_seconds
 from rarepapers.reporting.csv_rows import read_rows
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.results import Results, read_published, read_results
@@ -356,6 +357,23 @@ def tests(recorded: Recorded, paper: str) -> str:
     return str(family_size([*claims], recorded.definition(paper)))
 
 
+def trained_runs(recorded: Recorded, *papers: str) -> str:
+    """Number of recorded runs of some papers (all, if none is named) that were trained, not copied."""
+    return str(len(_trained(recorded, papers)))
+
+
+def core_hours(recorded: Recorded, *papers: str) -> str:
+    """CPU time of these runs' trainings with validation; those on a GPU do not count."""
+    runs = _trained(recorded, papers)
+    on_cpu, seconds = unit_seconds(runs)
+    return f"{seconds[on_cpu].sum() / 3600:.1f}"
+
+
+def _trained(recorded: Recorded, papers: tuple[str, ...]):
+    runs = trained(read_costs(recorded.folder / "cost.csv"))
+    return runs[runs["paper"].isin(papers)] if papers else runs
+
+
 COUNTS: dict[str, Callable[..., str]] = {
     "methods": lambda recorded: str(len(methods_compared(recorded))),
     "comparable": comparable,
@@ -366,4 +384,6 @@ COUNTS: dict[str, Callable[..., str]] = {
     "sign range": sign_range,
     "tests": tests,
     "runs": lambda recorded: str(len(recorded.results.runs)),
+    "trained": trained_runs,
+    "core-hours": core_hours,
 }
