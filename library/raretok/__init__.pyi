@@ -1,3 +1,44 @@
 # What `raretok` offers, for type checkers and editors; at run time __init__.py finds the same names when asked for.
+from raretok.frequency import FrequencyGroups as FrequencyGroups
+from raretok.frequency import agg_alpha as agg_alpha
+from raretok.frequency import count_targets as count_targets
+from raretok.frequency import log_unigram as log_unigram
+from raretok.frequency import start_bias as start_bias
+from raretok.log_probs import TokenStatistics as TokenStatistics
+from raretok.log_probs import token_log_probs as token_log_probs
+from raretok.log_probs import token_statistics as token_statistics
+from raretok.losses import OutputLoss as OutputLoss
+from raretok.methods.adaptive_training import AdaptiveTraining as AdaptiveTraining
+from raretok.methods.adversarial import Adversarial as Adversarial
+from raretok.methods.agg import AGG as AGG
+from raretok.methods.agps import AGPS as AGPS
+from raretok.methods.contrastive import Contrastive as Contrastive
+from raretok.methods.cosreg import CosReg as CosReg
+from raretok.methods.cross_entropy import CrossEntropy as CrossEntropy
+from raretok.methods.freeze import Freeze as Freeze
+from raretok.methods.logit_adjustment import LogitAdjustment as LogitAdjustment
+from raretok.methods.mu_loss import MuLoss as MuLoss
+from raretok.methods.power_law import PowerLawDecay as PowerLawDecay
+from raretok.methods.softminus import Softminus as Softminus
+from raretok.methods.threshold import Threshold as Threshold
+from raretok.methods.unigram import UnigramDivergence as UnigramDivergence
+from raretok.methods.unlikelihood import Unlikelihood as Unlikelihood
+from raretok.methods.z_loss import ZLoss as ZLoss
+from raretok.patching import NoEffectWarning as NoEffectWarning
+from raretok.patching import Patched as Patched
+from raretok.patching import patch as patch
+from raretok.public_metrics import accuracy as accuracy
+from raretok.public_metrics import align_similarity as align_similarity
+from raretok.public_metrics import best_temperature as best_temperature
+from raretok.public_metrics import isotropy as isotropy
+from raretok.public_metrics import mean_cosine as mean_cosine
+from raretok.public_metrics import mean_reciprocal_rank as mean_reciprocal_rank
+from raretok.public_metrics import min_p_margin as min_p_margin
+from raretok.public_metrics import nucleus_margin as nucleus_margin
+from raretok.public_metrics import perplexity as perplexity
+from raretok.public_metrics import recall as recall
+from raretok.public_metrics import tail_mass as tail_mass
+from raretok.public_metrics import target_ranks as target_ranks
+from raretok.public_metrics import token_nll as token_nll
 
 __version__: str

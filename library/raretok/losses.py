@@ -164,27 +164,12 @@ class OutputLoss(torch.nn.Module):
         self.processes, self._group = processes if group is None else group, group
         self._set_up(method, facts, ignore_index)
 
-    @classmethod
-    def of_run(cls, method: Method, facts: TrainingFacts) -> "OutputLoss":
-        """The loss of a run of the pipeline.
-
-        Args:
-            method: from `raretok.methods.build_method`; it may freeze whole rows, see `frozen`.
-            facts: from the run's task.
-
-        Raises ValueError if they do not fit each other.
-        """
-        criterion = cls()
-        criterion._set_up(method, facts, facts.padding)
-        criterion._begins_at_once = True
-        return criterion
-
     def _set_up(self, parts: Method, facts: TrainingFacts | None, ignore_index: int | None) -> None:
         self._parts, self._facts, self._ignore_index = parts, facts, ignore_index
-        self.steps, self.nll, self.logits = 0, None, None
+        self.steps, self.nll, self._logits = 0, None, None
         self.observed: Observed | None = None
-        # For probes of gradients: keep the logits of a call in `logits`, N x V, with their gradient.
-        self.keeps_logits = False
+        # For probes of gradients: keep the logits of a call in `_logits`, N x V, with their gradient.
+        self._keeps_logits = False
         # Whether `begin_step` counts the targets; otherwise the first call does, which knows the device of the weights.
         self._begins_at_once = False
         # Targets of the step's remaining calls; None if every call is a step.
@@ -193,23 +178,21 @@ class OutputLoss(torch.nn.Module):
         self._has_begun, self._calls, self._normaliser, self._summed_nll = False, 1, None, 0.0
         # Targets passed to `prepare`, and their copy.
         self._prepared: tuple[torch.Tensor | None, ToHost | None] = None, None
-        # Frozen rows on the device.
-        self._frozen: torch.Tensor | None = None
         self._start_gate()
         self._move("cpu" if facts is None else facts.device)
 
     def _start_gate(self) -> None:
         """Start the gate if its counts, and the number of targets per step if it needs that, are known."""
         facts, gate = self._facts, self._parts.gate
-        self.gate = None
+        self._gate = None
         if gate is not None and (facts.tokens_per_step or not gate.needs_tokens_per_step):
-            self.gate = gate.start(facts)
+            self._gate = gate.start(facts)
 
     def _move(self, device: torch.device | str) -> None:
         """Start the other parts that need counts on a device. The gate stays on the CPU."""
-        self._device, self._frozen, self.method = torch.device(device), None, self._parts
+        self._device, self._method = torch.device(device), self._parts
         if self._facts is not None:
-            self.method = self._parts.started(dataclasses.replace(self._facts, device=str(device)))
+            self._method = self._parts.started(dataclasses.replace(self._facts, device=str(device)))
 
     def extra_repr(self) -> str:
         """The parts, and options other than the default, for printing the module."""
@@ -326,7 +309,7 @@ class OutputLoss(torch.nn.Module):
         """As `forward`; hidden from torch.compile, because it computes gradients chunk by chunk."""
         targets, inputs, documents = (whole_numbers(ids) for ids in (targets, inputs, documents))
         trains = self.training and torch.is_grad_enabled()
-        needs_inputs = trains and self.method.penalty is not None and self.method.penalty.needs_inputs
+        needs_inputs = trains and self._method.penalty is not None and self._method.penalty.needs_inputs
         self._check(hidden, weight, targets, bias, inputs if trains else None, needs_inputs, token_weights)
         if documents is not None:
             documents = _numbered(documents, targets).to(weight.device)
@@ -359,8 +342,8 @@ class OutputLoss(torch.nn.Module):
             return self._returned(result, targets)
         self._enter(targets if self._parts.gate is None else copy.wait(), device)
         result = output_layer.output_loss(
-            self.method,
-            self.gate,
+            self._method,
+            self._gate,
             hidden,
             weight,
             targets,
@@ -369,12 +352,12 @@ class OutputLoss(torch.nn.Module):
             normaliser=self._normaliser if own is None else own,
             # Without begin_step, the share follows from `number`, the targets of the whole step, if given.
             share=1 / self._calls if number is None else self._number([targets]) / number,
-            need_logits=self.keeps_logits,
-            places=Places(self.gate, targets, self._ignore_index, copy),
+            need_logits=self._keeps_logits,
+            places=Places(self._gate, targets, self._ignore_index, copy),
             **asked,
         )
         self._summed_nll = self._summed_nll + result.nll
-        self.nll, self.logits = self._summed_nll / self._normaliser, result.logits
+        self.nll, self._logits = self._summed_nll / self._normaliser, result.logits
         return self._returned(result, targets)
 
     def _returned(self, result: output_layer.Result, targets: torch.Tensor) -> torch.Tensor:
@@ -386,29 +369,17 @@ class OutputLoss(torch.nn.Module):
 
     def rare(self) -> torch.Tensor | None:
         """Which types are rare for the gate now, V (bool); None without a gate, or before `AGG`'s first step."""
-        if self.gate is None or (self._parts.gate.needs_tokens_per_step and not self.steps):
+        if self._gate is None or (self._parts.gate.needs_tokens_per_step and not self.steps):
             return None
-        return put(self.gate.rare(), self._device)
+        return put(self._gate.rare(), self._device)
 
-    def frozen(self) -> torch.Tensor | None:
-        """Rows of the embeddings that the optimiser must not change in this step, V (bool), or None."""
-        rows = None if self.gate is None else self.gate.frozen()
-        if rows is None:
-            return None
-        self._frozen = put(rows, self._device) if self._frozen is None else self._frozen
-        return self._frozen
-
-    def derived(self) -> dict:
-        """Numbers that the gate derived, such as the number of rare types; empty without a gate."""
-        return {} if self.gate is None else self.gate.derived()
-
-    def state(self) -> dict[str, torch.Tensor]:
+    def _state(self) -> dict[str, torch.Tensor]:
         """The tensors of `state_dict`, for a checkpoint of whoever knows the parts."""
         state = {"steps": torch.tensor(self.steps, device="cpu")}
         if self._facts is not None and self._facts.tokens_per_step is not None:
             told = torch.tensor(self._facts.tokens_per_step, dtype=torch.float64, device="cpu")
             state["targets_per_step"] = told
-        of_gate = self.gate.state() if self.gate else {}
+        of_gate = self._gate.state() if self._gate else {}
         if "recent" in of_gate:
             state["process"] = torch.tensor(process_of(), device="cpu")
         return state | {f"gate.{name}": value for name, value in of_gate.items()}
@@ -422,7 +393,7 @@ class OutputLoss(torch.nn.Module):
         is_within_step = self._has_begun and bool(self._told)
         of = {"parts": _counting(self._parts), "types": len(self._facts.counts), "is_within_step": is_within_step}
         file = io.BytesIO()
-        torch.save(of | self.state(), file)
+        torch.save(of | self._state(), file)
         return torch.frombuffer(file.getbuffer(), dtype=torch.uint8)
 
     def set_extra_state(self, state: torch.Tensor) -> None:
@@ -447,9 +418,9 @@ class OutputLoss(torch.nn.Module):
                 f"the state was saved within step {int(state['steps'])}, after some of the micro-batches that "
                 "begin_step announced; save it between steps"
             )
-        self.load(state)
+        self._load(state)
 
-    def load(self, state: dict[str, torch.Tensor]) -> None:
+    def _load(self, state: dict[str, torch.Tensor]) -> None:
         """Continue from `state()`; raises ValueError if it holds the targets of another process."""
         if "process" in state and state["process"].tolist() != process_of():
             (rank, size), (our_rank, our_size) = state["process"].tolist(), process_of()
@@ -464,8 +435,8 @@ class OutputLoss(torch.nn.Module):
             self._facts = dataclasses.replace(self._facts, tokens_per_step=None if told is None else told.item())
         self._start_gate()
         self._move(self._device)
-        if self.gate is not None:
-            self.gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
+        if self._gate is not None:
+            self._gate.load({name.removeprefix("gate."): value for name, value in state.items() if "gate." in name})
 
     def _save_to_state_dict(self, destination, prefix, keep_vars) -> None:
         # torch asks the class whether there is an extra state, but only a part that counts steps has one.
@@ -502,7 +473,7 @@ class OutputLoss(torch.nn.Module):
         # Without a mean and a gate nothing is needed of other processes, which may take another number of steps.
         if (self.reduction == "mean" and not is_own) or self._parts.gate is not None:
             number, (_, processes) = summed(number.clone(), self._group), process_of(self._group)
-        if self._parts.gate is not None and self.gate is None and number > 0:
+        if self._parts.gate is not None and self._gate is None and number > 0:
             # The first step with targets gives the number of targets per step, so the gate can start.
             self._facts = dataclasses.replace(self._facts, tokens_per_step=number.item())
             self._start_gate()
@@ -511,12 +482,12 @@ class OutputLoss(torch.nn.Module):
         self._normaliser = put(own.clamp_min(1) if is_own else number.clamp_min(1) / processes, device)
         self._calls, self._summed_nll = len(batches), 0.0
         self.steps, self._has_begun = self.steps + 1, True
-        if self.gate is not None:
+        if self._gate is not None:
             targets = torch.cat([batch.flatten() for batch in batches]).to(torch.int64)
-            self.gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
-        until = None if self.method.penalty is None else self._parts.penalty.until
+            self._gate.begin_step(targets if self._ignore_index is None else targets[targets != self._ignore_index])
+        until = None if self._method.penalty is None else self._parts.penalty.until
         if until is not None and self.steps > until:
-            self.method = dataclasses.replace(self.method, penalty=None)
+            self._method = dataclasses.replace(self._method, penalty=None)
 
     def _number(self, batches: list[torch.Tensor]) -> torch.Tensor:
         """Number of targets, a float64 scalar on their device, because reading it would wait for a GPU."""
@@ -542,7 +513,7 @@ class OutputLoss(torch.nn.Module):
                 "including unused ones"
             )
         if needs_inputs and (inputs is None or inputs.dim() != 2):
-            name = type(self.method.penalty).__name__
+            name = type(self._method.penalty).__name__
             raise ValueError(f"{name} needs inputs=, the token sequences that the model read, B x T")
         if inputs is not None and inputs.shape != targets.shape:
             raise ValueError(

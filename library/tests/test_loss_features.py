@@ -113,7 +113,7 @@ def test_weights_scale_cap_and_reduction_equal_autograd(monkeypatch, name, gate,
     incoming = torch.randn(targets.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
     for weights in (None, token_weights):
         ours = criterion(hidden, weight, targets, bias=bias, inputs=inputs, token_weights=weights)
-        theirs = literal(hidden, weight, bias, targets, position_loss, criterion.gate, scale, cap, inputs)
+        theirs = literal(hidden, weight, bias, targets, position_loss, criterion._gate, scale, cap, inputs)
         real = targets != -100
         theirs = theirs if weights is None else theirs * weights[real]
         if reduction == "none":

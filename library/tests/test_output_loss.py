@@ -389,7 +389,7 @@ def test_a_first_step_without_targets_does_not_set_targets_per_step():
             gradients(late(hidden, weight, targets), hidden, weight),
             gradients(usual(hidden, weight, targets), hidden, weight),
         )
-    assert late.state()["targets_per_step"] == 12
+    assert late._state()["targets_per_step"] == 12
 
 
 SENTENCES = [

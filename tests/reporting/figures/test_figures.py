@@ -145,7 +145,7 @@ def test_reporting_needs_no_torch():
         "papers.stop_jostling.figures papers.agg.figures papers.agps.figures papers.natural_bias.figures "
         "papers.cross.figures"
     )
-    imports = ", ".join(f"raretok.{name}" for name in names.split())
+    imports = ", ".join(f"rarepapers.{name}" for name in names.split())
     command = [sys.executable, "-c", f"import sys, {imports}; sys.exit('torch' in sys.modules)"]
     assert subprocess.run(command, cwd=ROOT / "workflow").returncode == 0
 

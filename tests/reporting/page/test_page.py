@@ -292,7 +292,7 @@ def test_deviations_are_linked_from_what_they_affect(page):
 def test_a_claim_leads_to_its_runs_their_settings_and_outputs(page):
     claim = between(page.pages["agg"], 'id="claim-agg.t3.rare_ppl"', "</tr>")
     assert 'href="provenance.html#runs-language_model-agg"' in claim
-    assert "raretok verify agg.t3.rare_ppl" in claim
+    assert "rarepapers verify agg.t3.rare_ppl" in claim
     assert 'href="#agg-table5"' in claim  # what the models wrote
 
 

@@ -14,8 +14,8 @@ from rarepapers.models.building import build_model
 from rarepapers.training.optimiser import Optimiser
 from rarepapers.training.probe_interface import MicroBatch, Observation
 from rarepapers.training.probes import build_observations
+from rarepapers.training.run_loss import RunLoss
 from rarepapers.training.tasks import Batch, Inputs, hidden_of
-from raretok.losses import OutputLoss
 from raretok.methods import TrainingFacts
 from raretok.methods.unigram import log_unigram
 from raretok.output.transfers import put
@@ -65,7 +65,7 @@ class Trainer:
                 part.parametrise(self.model)
         self.model.to(self.device)
         try:
-            self.criterion = OutputLoss.of_run(method, facts)
+            self.criterion = RunLoss(method, facts)
         except ValueError as error:
             raise UserError(f"method: {error}") from None
         self.optimiser = Optimiser(self.model, method, training["optimiser"])
@@ -79,7 +79,8 @@ class Trainer:
         self.keeps_gradients = any(observation.needs_gradients for observation in self.observations.values())
         # Whether any of them sees micro-batches; dropping padding makes the host wait for a GPU.
         self.is_looked_at = any(type(each).look is not Observation.look for each in self.observations.values())
-        self.criterion.keeps_logits = self.keeps_gradients
+        if self.keeps_gradients:
+            self.criterion.keep_logits()
         self.input_vectors: torch.Tensor | None = None
         if self.keeps_gradients:
             self.model.token_embedding.register_forward_hook(self._keep_input_vectors)
