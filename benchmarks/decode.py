@@ -39,6 +39,7 @@ MODEL = {
     "heads": 8,
     "width": 256,
     "context": 256,
+    "tying": "three_way",
     "output_bias": "zero",
 }
 # Mean and standard deviation of the length of Multi30k's German sentences in ids, including </s>.

@@ -335,7 +335,7 @@ def test_a_gate_that_has_stopped_counting_keeps_no_targets():
     kept = []
     for _ in range(5):
         criterion(hidden, weight, targets)
-        kept.append(len(criterion.state().get("gate.recent_sizes", ())))
+        kept.append(len(criterion._state().get("gate.recent_sizes", ())))
     assert kept == [1, 2, 3, 0, 0]
 
 
