@@ -244,7 +244,7 @@ def test_another_way_to_align_aligns_again(project):
     [
         ("data/characters/prepare.py", "2 * len", "3 * len", {"prepare": 1, "train": 2, "evaluate": 2, "table": 1}),
         ("training/schedule.py", " * ", " + ", {"train": 2, "evaluate": 2, "table": 1}),
-        ("metrics/perplexity.py", " / ", " * ", {"evaluate": 2, "table": 1}),
+        ("evaluation/characters.py", " / ", " * ", {"evaluate": 2, "table": 1}),
         ("reporting/tables/table_text.py", " + ", " - ", {"table": 1}),
     ],
 )

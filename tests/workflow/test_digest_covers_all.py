@@ -9,6 +9,7 @@ import json
 import sys
 
 import pytest
+import yaml
 from tests.workflow.running import snakemake
 
 from rarepapers.core import code_digest
@@ -78,7 +79,7 @@ def test_a_change_of_any_function_that_a_job_calls_changes_its_digest(here, tmp_
     targets = [f"results/smoke/runs/{run}/metrics.json" for run in RUNS]
     result = snakemake(here, "--cores", 2, *targets, PYTHONPATH=str(hook), CALLS=str(calls), RARETOK_SERVERS="none")
     assert result.returncode == 0, result.stdout[-5000:]
-    table = load({"scale": "smoke"}, here)
+    table = load(yaml.safe_load((here / "config/config.yaml").read_text()), here)
     seen = {}
     for path in calls.glob("*.json"):
         (command, *words), functions = json.loads(path.read_text())
@@ -88,7 +89,7 @@ def test_a_change_of_any_function_that_a_job_calls_changes_its_digest(here, tmp_
     assert {run for command, run in seen if command == "evaluate"} == set(RUNS)
     unchanged, number = [], 0
     for (command, name), functions in seen.items():
-        run = table.runs[name]
+        run = table.named(name)
         before = DIGESTS[command](run)
         for file, function, line in sorted(functions):
             path = here / file[file.index(next(folder for folder in FOLDERS if folder in file)) :]
