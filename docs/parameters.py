@@ -1,9 +1,10 @@
-"""Write docs/parameters.md, a page of every key of the config files, and the JSON schemas that editors check them with.
+"""Write docs/parameters.md, a page of every key of the config files, the JSON schemas that editors check them with, and
+the lists of metrics in docs/results.md.
 
     python docs/parameters.py
 
-Both come from the types that check config: `config_types` of experiments, `catalogue_types`, `throughput`. What a key
-means stands in the comment above it there.
+Page and schemas come from the types that check config: `config_types` of experiments, `catalogue_types`, `throughput`.
+What a key means stands in the comment above it there. The lists come from `metrics/declared.py`.
 """
 
 import inspect
@@ -20,6 +21,7 @@ sys.path.insert(0, str(ROOT / "workflow"))
 from rarepapers.core.type_check import PARTIAL, SCALARS, Limit, bare, fields_of, is_mapping  # noqa: E402
 from rarepapers.data.catalogue_types import Corpora, DataSets  # noqa: E402
 from rarepapers.experiments.config_types import Choices, Paper, Scale  # noqa: E402
+from rarepapers.metrics.declared import rows_of  # noqa: E402
 from rarepapers.planning.throughput import Measurements  # noqa: E402
 
 # By the name of its schema: the files of config/ that are of a type.
@@ -168,10 +170,24 @@ def page() -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
 
 
+def with_metrics(text: str) -> str:
+    """A page with the list of a kind's metrics between `<!-- metrics: KIND -->` and `<!-- end -->`."""
+
+    def listed(marked: re.Match) -> str:
+        lines = ["| metric | group | split | unit | better | |", "|---|---|---|---|---|---|"]
+        for name, metric, groups, splits in rows_of(marked["kind"]):
+            lines.append(f"| `{name}` | {groups} | {splits} | {metric.unit} | {metric.better} | {metric.says} |")
+        return "\n".join([marked["begin"], *lines, marked["end"]])
+
+    pattern = r"(?P<begin><!-- metrics: (?P<kind>\w+) -->)\n.*?(?P<end><!-- end -->)"
+    return re.sub(pattern, listed, text, flags=re.DOTALL)
+
+
 def files() -> dict[str, str]:
     """Content of every file that this writes, by its path in the project."""
     schemas = {f"config/schemas/{name}.schema.json": schema_text(kind) for name, (_, kind) in FILES.items()}
-    return {"docs/parameters.md": page()} | schemas
+    lists = with_metrics((ROOT / "docs" / "results.md").read_text(encoding="utf-8"))
+    return {"docs/parameters.md": page(), "docs/results.md": lists} | schemas
 
 
 if __name__ == "__main__":

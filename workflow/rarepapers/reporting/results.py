@@ -44,14 +44,13 @@ GPT2_COLUMNS = {
 
 
 class Printed(NamedTuple):
-    """A printed number: its text, its value, the better direction, and our note.
+    """A printed number: its text, its value, and our note.
 
     reference: the value in the authors' public notebook if the paper has a misprint (deviations, S7 and S8).
     """
 
     text: str
     value: float
-    direction: str
     note: str
     reference: float | None = None
 
@@ -228,7 +227,6 @@ def printed_numbers(folder: Path | str, paper: str) -> dict[tuple[str, str, str,
         (row["item"], row["row"], row["column"], row["group"]): Printed(
             row["value"],
             float(row["value"]),
-            row["direction"],
             row["note"],
             float(row["reference"]) if row.get("reference") else None,
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rarepapers.metrics.declared import better
 from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition, Method, by_other_definition
 from rarepapers.reporting.results import NEEDS_FINITE, Printed, Results, Spread, printed_numbers, summarise
@@ -19,9 +20,6 @@ FURTHER = [{"title": "Weights after the last step", "reading": "last step", "che
 NOTES_ON_CHECKPOINT = {"last": "weights after the last step instead of the best by validation loss"}
 # Hyper-parameters that a scaled run derives: key in the record, printed name.
 DERIVED = {"alpha": "alpha", "memory": "K", "i_r": "i_r", "mu_1": "mu_1", "mu_2": "mu_2"}
-
-# Better direction of metrics that a paper does not print.
-DIRECTIONS = {"bleu": "up", "chrf": "up", "chrf++": "up", "comet": "up", "alc_bleu": "up", "best_validation_bleu": "up"}
 
 
 @dataclass(frozen=True)
@@ -195,7 +193,7 @@ def _metric_cell(
         note="; ".join(filter(None, notes)),
         remarks=tuple(filter(None, remarks)),
         format=how.get("format", ".4g"),
-        direction=printed.direction if printed else DIRECTIONS.get(how["metric"], "none"),
+        direction=better(how["metric"]),
         block=grid.title,
         reading=grid.reading,
     )

@@ -4,6 +4,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
+from rarepapers.metrics.declared import better
 from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.results import Results, summarise
 from rarepapers.reporting.table_layout import readable
@@ -20,15 +21,6 @@ from rarepapers.reporting.tables.method_comparison import (
     seconds_against,
 )
 
-# Which values are better.
-BETTER = {
-    "fitted_perplexity": "down",
-    "fitted_perplexity_within": "down",
-    "bleu": "up",
-    "uniq": "up",
-    "isotropy_sign_free": "up",
-    "zipfian_isotropy": "up",
-}
 CHOSEN, MEMORY, SEEDS = "chosen", "GiB", "seeds"
 UNCORRECTED = "By 95% intervals over seeds, not corrected for the number of methods. One seed has no interval."
 # Whether a fitted temperature lies at an end of the searched interval; old recorded runs lack this metric.
@@ -106,7 +98,7 @@ def _row(
             values[name],
             how["format"],
             _missing(len(values[name]), expected),
-            BETTER.get(how["metric"], "none"),
+            better(how["metric"]),
         )
         cells.append(replace(made, remarks=()) if len(values[name]) == seeds else made)
     ours = results.trainings(one.method)

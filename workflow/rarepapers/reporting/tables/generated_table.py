@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from rarepapers.metrics.declared import better
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.results import Results, printed_numbers, summarise
 from rarepapers.reporting.tables.cells import NOT_RUN, Cell, mark_best, numbers_of
@@ -63,5 +64,5 @@ def _uniq_cell(definition: Definition, item: str, results: Results, method: Meth
         note="; ".join(filter(None, [OTHER_PREFIX if number else "", "" if summary else NOT_RUN])),
         remarks=(OTHER_PREFIX,) if number else (),
         format=".1f",
-        direction="up",
+        direction=better("generated_uniq"),
     )

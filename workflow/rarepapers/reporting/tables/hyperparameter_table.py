@@ -52,7 +52,7 @@ def _cell(definition: Definition, name: str, column: str, text: str, expression:
     differs = bool(text) and value is not None and not equals_printed(text, value)
     gap = None
     if isinstance(value, float) and theirs is not None:
-        gap = difference(definition, value, Printed(text, theirs, "none", ""))
+        gap = difference(definition, value, Printed(text, theirs, ""))
     notes = [expression, "" if text else NOT_PRINTED, NOT_RUN if value is None else ""]
     return Cell(
         row=name,

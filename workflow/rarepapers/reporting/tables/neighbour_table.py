@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rarepapers.metrics.declared import better
 from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.results import Results, printed_numbers, read_published, summarise
@@ -49,15 +50,20 @@ def neighbour_cells(definition: Definition, item: str, results: Results, publish
             cells = [replace(cell, block="" if cell.column in own else PRINTED) for cell in cells]
             cells.sort(key=lambda cell: cell.block == PRINTED)
         rare = entry.get("rare_group")
-        what = ("rare_neighbours", rare, "down", RARE_SHARE)
-        what = what if rare else ("neighbours_other_language", "", "up", OTHER_SHARE)
+        what = ("rare_neighbours", rare, RARE_SHARE)
+        what = what if rare else ("neighbours_other_language", "", OTHER_SHARE)
         return mark_best([*cells, *(_share(method, results, *what) for method in methods)])
     for method in methods:
         for column, (group, shown) in RELATED_COLUMNS.items():
             summary = summarise(results.per_seed(method, "related_neighbours", group))
             key = ("text:4.6", method.printed_label, "related characters among top-3 neighbours", "")
             fields = numbers_of(summary, numbers.get(key) if group == "Aa" else None, definition)
-            fields |= {"note": "" if summary else NOT_RUN, "format": shown, "direction": "up", "block": RELATED}
+            fields |= {
+                "note": "" if summary else NOT_RUN,
+                "format": shown,
+                "direction": better("related_neighbours"),
+                "block": RELATED,
+            }
             cells.append(Cell(row=method.label, column=column, **fields))
     return cells
 
@@ -147,8 +153,8 @@ def language_neighbour(arrays: dict[str, np.ndarray], query: str, rank: int) -> 
     )
 
 
-def _share(method: Method, results: Results, metric: str, group: str, direction: str, block: str) -> Cell:
+def _share(method: Method, results: Results, metric: str, group: str, block: str) -> Cell:
     summary = summarise(results.per_seed(method, metric, group))
     note = NOT_PRINTED if summary else f"{NOT_PRINTED}; {NOT_RUN}"
-    fields = numbers_of(summary) | {"note": note, "format": ".3f", "direction": direction, "block": block}
+    fields = numbers_of(summary) | {"note": note, "format": ".3f", "direction": better(metric), "block": block}
     return Cell(row=method.label, column="share", **fields)
