@@ -57,6 +57,7 @@ use_this_checkout()
 try:
     TABLE = load(config, project=PROJECT)
     TABLE.runs  # checks every method now, so that a mistake is reported in one sentence
+    reports.check_paper_files(TABLE)
     reports.check_measured(TABLE)
 except UserError as error:
     raise WorkflowError(str(error)) from None

@@ -301,7 +301,7 @@ def test_a_scale_cannot_change_experiments_that_the_paper_lacks(project, section
 def test_a_scale_cannot_change_an_unknown_paper(project):
     scale = project / "config" / "scales" / "smoke.yaml"
     edit(scale, lambda s: s["papers"].update(stop_jostlin=s["papers"].pop("stop_jostling")))
-    with pytest.raises(UserError, match=r"smoke\.yaml: papers names 'stop_jostlin'; it can be agg, agps"):
+    with pytest.raises(UserError, match=r"smoke\.yaml: papers names 'stop_jostlin'; did you mean 'stop_jostling'\?"):
         load(project)
 
 

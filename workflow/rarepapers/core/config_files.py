@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Iterable
 from copy import deepcopy
 from pathlib import Path
 
@@ -78,3 +79,11 @@ def merge(base: dict, *changes: dict) -> dict:
 def canonical_json(value: object) -> str:
     """Canonical JSON of a value: sorted keys and no spaces, so that equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def are_numbers(text: str, words: Iterable[str] = ()) -> bool:
+    """Whether a cell of a csv is empty or finite numbers (`0.5; 0`); words: also allowed, such as `inf`."""
+    try:
+        return all(part in words or math.isfinite(float(part)) for part in text.split(";")) if text else True
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
 """The run table and what it is built from: config types and checks, grids, scaling.
 
-May import core, data and models.
+May import core, data, metrics and models.
 """

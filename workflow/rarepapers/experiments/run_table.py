@@ -24,7 +24,9 @@ from rarepapers.experiments.config_checks import (
     check_choices,
     check_experiments,
     check_finished,
+    check_metrics,
     check_name,
+    check_named,
     check_overrides,
     check_references,
 )
@@ -255,6 +257,7 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
     for paper in config["papers"]:
         path = project / "config" / "papers" / paper / "paper.yaml"
         original = read_config(path, Paper)
+        check_named(paper, scale, scale_path)
         changes = dict(scale["papers"].get(paper, {}))
         only = changes.pop("only", original["methods"])
         check_overrides(changes, only, original, f"{scale_path}: papers.{paper}")
@@ -265,6 +268,8 @@ def load(config: dict, root: Path | str = ".", project: Path | None = None) -> R
         papers[paper] = expand(scaled, f"{scale_path} (over {path})")
     corpora = load_corpora(project / "config" / "corpora.yaml")
     check_experiments(papers, corpora)
+    for paper, original in published.items():
+        check_metrics(original, corpora, project / "config" / "papers" / paper / "paper.yaml")
     datasets = load_datasets(project / "config" / "datasets.yaml")
     return RunTable(config, scale, papers, published, corpora, datasets, root, project)
 

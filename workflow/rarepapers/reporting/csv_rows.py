@@ -1,12 +1,12 @@
 """Tidy csv files of the report: writing and reading."""
 
 import csv
-import math
 from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
 
+from rarepapers.core.config_files import are_numbers
 from rarepapers.core.errors import UserError
 from rarepapers.core.files import atomic_path
 
@@ -31,20 +31,13 @@ def check_numbers(table: pd.DataFrame, path: Path, columns: Iterable[str], words
     words: also allowed, such as `inf` for a perplexity that is infinite in print.
     """
     for name in columns:
-        known = {text: _are_numbers(text, words) for text in table[name].unique()}
+        known = {text: are_numbers(text, words) for text in table[name].unique()}
         wrong = ~table[name].map(known).astype(bool)
         if wrong.any():
             place = int(wrong.to_numpy().argmax())
             also = "".join(f" or {word}" for word in words)
             text = table[name].iloc[place]
             raise UserError(f"{path}, line {place + 2}: {name} is {text!r}; it must be a finite number{also}")
-
-
-def _are_numbers(text: str, words: Iterable[str]) -> bool:
-    try:
-        return all(part in words or math.isfinite(float(part)) for part in text.split(";")) if text else True
-    except ValueError:
-        return False
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ import pandas as pd
 from rarepapers.core.files import read_arrays, read_json
 from rarepapers.reporting.csv_rows import check_numbers, read_table
 from rarepapers.reporting.definition import Method
+from rarepapers.reporting.printed_places import GPT2_COLUMNS
 from rarepapers.reporting.statistics.over_seeds import deviation_of, mean_of, not_finite
 
 COLUMNS = ["paper", "experiment", "method", "seed", "metric", "group", "split", "value", "n", "signature", "run"]
@@ -28,19 +29,6 @@ WORST = {"fitted_perplexity": math.inf}
 NOT_FINITE = ("inf", "-inf", "nan")
 # Columns with numbers in the files of a paper's published numbers.
 NUMBERS = {"numbers": ("value", "reference"), "claims": ("null", "margin"), "neighbours": ("rank",)}
-
-# Columns of stop_jostling's table 3: (part of the measurement's JSON, its key).
-GPT2_COLUMNS = {
-    "d_model": ("", "width"),
-    "margin_init": ("random_init", "margin"),
-    "margin_init_sigma": ("random_init", "margin_sigma"),
-    "margin_PT": ("pretrained", "margin"),
-    "margin_PT_sigma": ("pretrained", "margin_sigma"),
-    "alpha_init": ("random_init", "alpha"),
-    "alpha_init_sigma": ("random_init", "alpha_sigma"),
-    "alpha_PT": ("pretrained", "alpha"),
-    "alpha_PT_sigma": ("pretrained", "alpha_sigma"),
-}
 
 
 class Printed(NamedTuple):

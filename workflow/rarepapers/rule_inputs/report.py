@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from rarepapers.core.errors import UserError
 from rarepapers.experiments.grids import has_candidates
 from rarepapers.experiments.run_table import Run, RunTable, paper_ids
+from rarepapers.reporting import paper_files
 from rarepapers.reporting.definition import definition_of
 from rarepapers.rule_inputs.evaluate import translating
 from rarepapers.rule_inputs.requested_jobs import requested
@@ -89,6 +90,14 @@ def check_measured(table: RunTable) -> None:
         raise UserError(
             f"{table.results} has no finished runs of the chosen papers and seeds with the config's settings; choose "
             "others, or leave out finished=true or recorded=true to train"
+        )
+
+
+def check_paper_files(table: RunTable) -> None:
+    """Raises UserError for a mistake in a paper's csv files, with file and line, and for a function that is missing."""
+    for paper in table.papers:
+        paper_files.check_paper_files(
+            definition_of(definition(table, paper)), table.project / "config" / "papers" / paper
         )
 
 

@@ -117,6 +117,8 @@ def _of_claims(definition: Definition, results: Results, printed: dict[tuple, Pr
         except Missing:
             continue
         theirs = printed_quantities(of_this_scale(comparisons(claim.quantity), definition), claim.unit, printed)
+        if None in theirs:
+            continue
         signs = {order(min(slacks(claim, values)), 0) for values in (ours, theirs)}
         agree.append(len(signs) == 1)
         seeds += [number] if number else []

@@ -335,6 +335,8 @@ def _printed(claim, evidence: Evidence) -> float | None:
     if claim.measured_by != "table":
         return None
     values = printed_quantities(comparisons(claim.quantity), claim.unit, evidence.printed)
+    if None in values:
+        return None
     kept = slacks(claim, values)
     return in_unit(values[kept.index(min(kept))], is_ratio(claim))
 

@@ -86,7 +86,7 @@ def _comparisons(part: str) -> list[Comparison]:
     cell, _, against = part.partition(" against ")
     table, *own = _fields(cell)
     if len(own) not in (2, 3):
-        raise UserError(f"claims.csv: '{part}' is not written as `table | rows | columns | groups against rows`.")
+        raise UserError(f"'{part}' is not written as `table | rows | columns | groups against rows`")
     other_table, others, *given = _fields(against) if "|" in against else ["", against]
     rows, columns, groups = ([one.strip() for one in field.split(";")] for field in (*own, "")[:3])
     found = []

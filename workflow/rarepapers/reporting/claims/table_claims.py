@@ -15,10 +15,11 @@ from rarepapers.reporting.claims.quantities import (
 )
 from rarepapers.reporting.claims.truths import Missing, Undefined, of_seed
 from rarepapers.reporting.definition import Definition, Method
+from rarepapers.reporting.printed_places import UNIQ
 from rarepapers.reporting.results import Printed, Results, gpt2_values, is_initialised
 from rarepapers.reporting.statistics.moderated_t import Spread, single_runs
 from rarepapers.reporting.tables.cells import data_value, measured_at
-from rarepapers.reporting.tables.generated_table import UNIQ, metric_group
+from rarepapers.reporting.tables.generated_table import metric_group
 
 Numbers = dict[Key, dict[int, float] | float]  # values by seed, or one number for quantities without seeds
 
@@ -141,10 +142,10 @@ def by_seed(one: Comparison, numbers: Numbers, unit: str) -> dict[int, float]:
     return values
 
 
-def printed_quantities(found: Iterable[Comparison], unit: str, printed: dict[tuple, Printed]) -> list[float]:
-    """Comparisons of the printed numbers, on the scale of their test."""
+def printed_quantities(found: Iterable[Comparison], unit: str, printed: dict[tuple, Printed]) -> list[float | None]:
+    """Comparisons of the printed numbers, on the scale of their test; None if one of them is not printed."""
     numbers = {key: number.value for key, number in printed.items()}
-    return [in_scale(one.value(numbers, unit), unit) for one in found]
+    return [in_scale(one.value(numbers, unit), unit) if numbers.keys() >= set(one.keys) else None for one in found]
 
 
 def quantities_of_means(quantity: str, unit: str, definition: Definition, results: Results) -> tuple[list[float], int]:

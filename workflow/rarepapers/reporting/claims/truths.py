@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rarepapers.reporting.statistics.intervals import ROUNDING
-from rarepapers.reporting.statistics.over_seeds import not_finite
+from rarepapers.reporting.statistics.over_seeds import ROUNDING, not_finite
 
 Judged = TypeVar("Judged")
 

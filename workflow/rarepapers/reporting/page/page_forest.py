@@ -9,7 +9,7 @@ import math
 
 from rarepapers.reporting.claims.claim_parts import bounds_of, is_ratio, place_of
 from rarepapers.reporting.claims.quantities import in_scale
-from rarepapers.reporting.statistics.intervals import ROUNDING
+from rarepapers.reporting.statistics.over_seeds import ROUNDING
 
 # For ratios: the scale is linear below the first factor and ends at the second.
 NEAR, FAR = 1.05, 10.0

@@ -6,12 +6,7 @@ from typing import NamedTuple
 
 from scipy.special import stdtrit  # scipy.stats takes longer to import than most tables take to render
 
-from rarepapers.reporting.statistics.over_seeds import deviation_of, mean_of
-
-# Relative difference below which numbers count as equal: far above the rounding errors of a few operations (1e-16
-# each), far below the printed digits.
-ROUNDING = 1e-9
-
+from rarepapers.reporting.statistics.over_seeds import ROUNDING, deviation_of, mean_of
 
 # Of all confidence and prediction intervals.
 CONFIDENCE = 0.95

@@ -13,6 +13,9 @@ from rarepapers.experiments.seeds import seed_ranges
 
 # From here on a float has no unit digit, and digits or zeros would suggest one.
 NO_UNITS = 1e15
+# Relative difference below which numbers count as equal: far above the rounding errors of a few operations (1e-16
+# each), far below the printed digits.
+ROUNDING = 1e-9
 
 
 def mean_of(values: Iterable[float]) -> float:

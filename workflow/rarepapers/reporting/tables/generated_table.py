@@ -4,13 +4,13 @@ from pathlib import Path
 
 from rarepapers.metrics.declared import better
 from rarepapers.reporting.definition import Definition, Method
+from rarepapers.reporting.printed_places import MEAN, UNIQ
 from rarepapers.reporting.results import Results, printed_numbers, summarise
 from rarepapers.reporting.tables.cells import NOT_RUN, Cell, mark_best, numbers_of
 from rarepapers.reporting.token_text import one_line
 
-TEXT, UNIQ = "Text", "Uniq"
+TEXT = "Text"
 PREFIX = "Prefix"
-MEAN = "mean of all prefixes"
 OTHER_PREFIX = "the paper's number is for a different prefix"
 
 

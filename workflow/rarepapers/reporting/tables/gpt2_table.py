@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from rarepapers.reporting.definition import Definition
-from rarepapers.reporting.results import GPT2_COLUMNS, Results, gpt2_values, printed_numbers, summarise
+from rarepapers.reporting.printed_places import GPT2_COLUMNS
+from rarepapers.reporting.results import Results, gpt2_values, printed_numbers, summarise
 from rarepapers.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, numbers_of
 
 NO_WEIGHTS = "the pre-trained weights were not downloaded"
