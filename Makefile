@@ -66,8 +66,10 @@ lint: environment-test ## check the style of Python and Snakemake files
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakefmt --check Snakefile workflow/rules
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
 
-record-page: ## render the report of results/recorded/SCALE (default small) and stage it for git
-	@$(MAKE) recorded ARGS="$(ARGS) --forcerun readme" # new markers in README.md and docs/ do not trigger the rule
+record-page: environment ## render the report of results/recorded/SCALE (default small), fill README.md and docs/, stage all for git
+	@$(MAKE) recorded
+	@sh envs/fill_pages.sh $(RECORDED_SCALE)
+	@$(MAKE) recorded # the report's first page shows the README
 	@git add README.md docs/*.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/

@@ -7,13 +7,13 @@ raretok: four papers on rare tokens, from download to report.
     snakemake --cores all results/smoke/figures/stop_jostling/figure3.svg   one figure
 
 Stages, in order: data, tokenize, train, evaluate, report. Input functions, params and resources of the rules are
-functions in workflow/rarepapers/rule_inputs, with the run table as their first argument: `training.state` in a rule is the
-function `state` of rule_inputs/train.py. Likewise texts stands for data.py, corpora for tokenize.py, evaluation for
-evaluate.py, reporting for report.py, machine for resources.py, and code for code.py.
+functions of the run table in workflow/rarepapers/rule_inputs: `train.state(TABLE)` in a rule is what the function `state`
+of rule_inputs/train.py makes of it, the function of a job's wildcards that Snakemake calls.
 """
 
 import os
 import sys
+from importlib.util import find_spec
 from inspect import currentframe
 from pathlib import Path
 
@@ -24,47 +24,67 @@ min_version("9.12")
 
 
 # The project's folder, even if another workflow uses this one as a module, or if results go elsewhere (--directory).
-# workflow/Snakefile, where the workflow catalogue expects it, is a link to this file.
 ROOT = Path(currentframe().f_code.co_filename).resolve().parent
 PROJECT = Path(os.path.relpath(ROOT))
+if not (ROOT / "workflow/rarepapers").is_dir():
+    raise WorkflowError(
+        "raretok works as a module from a clone, not from a URL, because its rules call the Python package beside the "
+        "Snakefile; clone the repository and name the Snakefile of the clone"
+    )
 
 
 configfile: str(ROOT / "config/config.yaml")
 
 
-# The packages of this checkout, installed or not; jobs call them with the Python that runs Snakemake.
-sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "library")]
-
-
 report: str(ROOT / "workflow/report/workflow.rst")
 
 
+# The packages of this checkout, installed or not; jobs call them with the Python that runs Snakemake. Another workflow's
+# process keeps its paths: there, they must be installed.
+IS_MODULE = not workflow.modifier.is_main_snakefile()
+if not IS_MODULE:
+    sys.path[:0] = [str(ROOT / "workflow"), str(ROOT / "library")]
+elif not find_spec("rarepapers"):
+    raise WorkflowError(
+        "raretok as a module needs its packages in the environment that runs Snakemake: "
+        f"python -m pip install --editable {ROOT}/library --editable {ROOT}"
+    )
+
+from rarepapers.core.config_files import read_yaml
 from rarepapers.core.errors import UserError
 from rarepapers.experiments.run_table import RUN_FOLDER, RUN_NAME, load
-from rarepapers.rule_inputs import code, data, evaluate, report as reports, resources, tokenize, train
+from rarepapers.rule_inputs import code, data, resources, tokenize, train
+
+# `evaluate` and `report` are functions of Snakemake.
+from rarepapers.rule_inputs import evaluate as evaluate_inputs, report as report_inputs
 from rarepapers.rule_inputs.scheduler_timers import keep_one_timer
 from rarepapers.rule_inputs.workflow_start import (
     before_start,
+    check_shared_disk,
+    check_writable,
     config_words,
     item_pattern,
+    other_scales,
+    refuse_scale,
     use_this_checkout,
     wildcard_patterns,
-    with_table,
 )
 
-use_this_checkout()
+if not IS_MODULE:
+    use_this_checkout()
 
 try:
-    TABLE = load(config, project=PROJECT)
+    check_writable(Path())
+    check_shared_disk(
+        workflow.storage_settings.shared_fs_usage, workflow.storage_settings.default_storage_provider
+    )
+    # Another workflow's config may have a section for this one, and leave out what it does not choose.
+    TABLE = load(read_yaml(ROOT / "config/config.yaml") | config.get("raretok", config), project=PROJECT)
     TABLE.runs  # checks every method now, so that a mistake is reported in one sentence
-    reports.check_paper_files(TABLE)
-    reports.check_measured(TABLE)
+    report_inputs.check_paper_files(TABLE)
+    report_inputs.check_measured(TABLE)
 except UserError as error:
     raise WorkflowError(str(error)) from None
-
-texts, corpora, training, evaluation, reporting, machine, code = (
-    with_table(module, TABLE) for module in (data, tokenize, train, evaluate, reports, resources, code)
-)
 
 
 pathvars:
@@ -86,10 +106,9 @@ rule all:
     """
     default_target: True
     input:
-        reporting.pages(),
+        report_inputs.pages(TABLE),
         # inputs of the pages; named here so that a deleted one is remade
-        reporting.all_items(),
-        "<results>/in_readme.md" if reporting.makes_readme() else [],
+        report_inputs.all_items(TABLE),
 
 
 if not TABLE.render_only:
@@ -105,9 +124,17 @@ if not TABLE.render_only:
 include: str(ROOT / "workflow/rules/report.smk")
 
 
-if reporting.makes_readme():
-
-    include: str(ROOT / "workflow/rules/readme.smk")
+rule other_scale:
+    """
+    Say that a target belongs to another scale than the config's
+    """
+    input:
+        refuse_scale(TABLE),
+    output:
+        "results/{scale}/{file}",
+    wildcard_constraints:
+        scale=other_scales(TABLE),
+        file=".+",
 
 
 for name in TABLE.papers:
@@ -122,12 +149,13 @@ for name in TABLE.papers:
         name:
             name
         input:
-            reporting.items(name),
+            report_inputs.items(TABLE, name),
 
 
 onstart:
     keep_one_timer(workflow.scheduler)
     try:
-        before_start(TABLE, elsewhere=not workflow.local_exec)
+        if not workflow.touch:
+            before_start(TABLE, workflow.dag, elsewhere=not workflow.local_exec)
     except UserError as error:
         raise WorkflowError(str(error)) from None

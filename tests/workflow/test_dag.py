@@ -10,6 +10,7 @@ from tests.workflow.conftest import ROOT
 from tests.workflow.running import snakemake
 
 from rarepapers.experiments.run_table import load
+from rarepapers.rule_inputs import tokenize
 
 # Number of trainings with one seed at scale smoke, by the run table.
 CHOICES = yaml.safe_load((ROOT / "config/config.yaml").read_text()) | {"scale": "smoke", "seeds": 1}
@@ -21,7 +22,7 @@ TABLE8 = "results/smoke/tables/stop_jostling/table8.csv"
 
 def planned(text):
     """Jobs of a dry run by rule."""
-    stats = re.findall(r"^(\w+) +(\d+)$", text, flags=re.MULTILINE)
+    stats = re.findall(r"^([\w-]+) +(\d+)$", text, flags=re.MULTILINE)
     return {rule: int(count) for rule, count in stats}
 
 
@@ -244,7 +245,7 @@ def test_another_way_to_align_aligns_again(project):
     [
         ("data/characters/prepare.py", "2 * len", "3 * len", {"prepare": 1, "train": 2, "evaluate": 2, "table": 1}),
         ("training/schedule.py", " * ", " + ", {"train": 2, "evaluate": 2, "table": 1}),
-        ("evaluation/characters.py", " / ", " * ", {"evaluate": 2, "table": 1}),
+        ("../../library/raretok/metrics/perplexity.py", " / ", " * ", {"evaluate": 2, "table": 1}),
         ("reporting/tables/table_text.py", " + ", " - ", {"table": 1}),
     ],
 )
@@ -279,6 +280,38 @@ def test_other_words_for_the_same_seeds_rerun_nothing(finished):
     assert reasons(finished, "--config", "seeds=1") == reasons(finished, "--config", "seeds=[1]") == {}
     more = reasons(finished, "--config", "seeds=2")
     assert (more["definition"], more["train"], more["table"]) == (1, 2, 1)
+
+
+def test_a_deleted_file_of_a_corpus_is_made_again_and_no_run_is_trained_again(finished, tmp_path):
+    changed = shutil.copytree(finished, tmp_path / "changed")
+    tokens = changed / "results/smoke/data/synthetic_characters/train.npy"
+    tokens.unlink()
+    # Finished runs need no data.
+    assert reasons(changed) == {}
+    metrics = next(changed.glob("results/smoke/runs/shakespeare/*/seed1/metrics.json"))
+    metrics.unlink()
+    done = snakemake(changed, "--cores", "2", "--", metrics.relative_to(changed))
+    assert done.returncode == 0, done.stdout
+    assert tokens.exists()
+    log = (changed / f"logs/smoke/train/shakespeare/{metrics.parents[1].name}/seed1.txt").read_text()
+    assert log.rstrip().endswith("was finished before; its files are in place again")
+
+
+def test_rules_declare_all_files_of_every_kind_of_corpus(project):
+    table = load(CHOICES, project)
+    corpora = ("characters", "language", "translation_bpe", "translation", "translation_reverse")
+    folders = [f"results/smoke/data/synthetic_{corpus}" for corpus in corpora]
+    done = snakemake(project, "--cores", "2", "--", *(f"{folder}/manifest.json" for folder in folders))
+    assert done.returncode == 0, done.stdout
+    for corpus, folder in zip(corpora, folders, strict=True):
+        declared = {"manifest.json", *tokenize.file_names(table, f"synthetic_{corpus}")}
+        if "translation" in corpus:
+            declared |= set(tokenize.piece_names(table, f"synthetic_{corpus}"))
+        assert {path.name for path in (project / folder).iterdir()} == declared
+    for name in ("domain.second.source.txt", "tokenizer.model"):
+        (project / folder / name).unlink()
+        again = planned(snakemake(project, "-n", f"{folder}/{name}").stdout)
+        assert again == {"reverse_pairs_synthetic_translation_reverse": 1, "total": 1}
 
 
 def test_mirror_and_hardware_retrain_nothing(finished):

@@ -158,21 +158,19 @@ def test_the_report_shows_three_runs_and_names_the_missing_ones(half):
     assert "threshold_m2" in set(pd.read_csv(results / "metrics.csv")["method"])
 
 
-def test_only_a_report_of_all_recorded_runs_changes_the_readme():
+def test_only_a_report_of_all_recorded_runs_shows_the_readme():
     recorded = {"finished": False, "recorded": True}
-    assert report.makes_readme(table(ROOT, **recorded))
-    assert not report.makes_readme(table(ROOT, **recorded, papers=["agg", "agps"]))
-    assert not report.makes_readme(table(ROOT, **recorded, seeds=1))
     assert report.readme(table(ROOT, **recorded)) == ["README.md"]
+    assert report.readme(table(ROOT, **recorded, papers=["agg", "agps"])) == []
     assert report.readme(table(ROOT, **recorded, seeds=1)) == []
-    assert not report.makes_readme(table(ROOT, finished=False))
+    assert report.readme(table(ROOT, finished=False)) == []
 
 
-def test_a_report_in_another_folder_leaves_the_readme_alone(tmp_path):
+def test_a_report_in_another_folder_does_not(tmp_path):
     (tmp_path / "results" / "recorded").mkdir(parents=True)
     (tmp_path / "results" / "recorded" / "small").symlink_to(RECORDED.parent)
     recorded = run_table.load(table(ROOT, finished=False, recorded=True).config, tmp_path, project=ROOT)
     assert report.metrics(recorded)
     assert report.readme(recorded) == []
     # As the Snakefile finds itself.
-    assert report.makes_readme(run_table.load(recorded.config, ROOT, project=Path(os.path.relpath(ROOT))))
+    assert report.readme(run_table.load(recorded.config, ROOT, project=Path(os.path.relpath(ROOT)))) == ["README.md"]

@@ -20,7 +20,8 @@ TARGETS = ("natural_bias", "results/small/tables/stop_jostling/table3.csv")
 def resources(text):
     """Rule -> resources of its first job."""
     found = {}
-    for rule, line in re.findall(r"(?:^|\s)(?:local)?rule (\w+):$(?:(?!rule ).)*?resources: (.*?)$", text, re.M | re.S):
+    pattern = r"(?:^|\s)(?:local)?rule ([\w-]+):$(?:(?!rule ).)*?resources: (.*?)$"
+    for rule, line in re.findall(pattern, text, re.M | re.S):
         found.setdefault(rule, dict(entry.split("=", 1) for entry in line.split(", ")))
     return found
 
@@ -51,7 +52,7 @@ def test_time_limits_are_those_of_the_scale(asked):
     minutes = yaml.safe_load((ROOT / "config/scales/small.yaml").read_text())["minutes"]
     assert asked["train"]["runtime"] == str(minutes["train"])
     assert asked["evaluate"]["runtime"] == str(minutes["evaluate"])
-    assert asked["encode_pairs"]["runtime"] == str(minutes["data"])
+    assert asked["encode_pairs_multi30k_de-en"]["runtime"] == str(minutes["data"])
     assert asked["table"]["runtime"] == "30"
 
 

@@ -35,8 +35,8 @@ rule align:
     threads: 1
     resources:
         # The table of word pairs grows with the text; WMT14 needs the memory of a second attempt.
-        mem_mb=machine.megabytes(4000),
-        runtime=machine.data_minutes,
+        mem_mb=resources.megabytes(4000),
+        runtime=resources.data_minutes(TABLE),
     params:
         code=code.of_command("align"),
     shell:

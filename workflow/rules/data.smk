@@ -33,9 +33,9 @@ rule download:
     conda:
         "../../envs/data.yaml"
     params:
-        entry=texts.file_entry,
-        sources=texts.file_sources,
-        machine=machine.options("data_mirror"),
+        entry=data.file_entry(TABLE),
+        sources=data.file_sources(TABLE),
+        machine=resources.options(TABLE, "data_mirror"),
     shell:
         """
         # Show the progress on the terminal, too.
@@ -64,11 +64,11 @@ for kind, files in SYNTHETIC_FILES.items():
         log:
             "logs/synthesise/{corpus}.txt",
         wildcard_constraints:
-            corpus=corpora.of_kind(kind),
+            corpus=tokenize.of_kind(TABLE, kind),
         conda:
             "../../envs/data.yaml"
         params:
-            entry=texts.corpus_entry,
+            entry=data.corpus_entry(TABLE),
             code=code.of_synthesis(kind),
         shell:
             """

@@ -5,6 +5,7 @@ REQUIRED INPUTS:
 
     trained      = results/<scale>/runs/<experiment>/<method>/seed<k>/, all files of rule train
     manifest     = results/<scale>/data/<corpus>/manifest.json
+    corpus       = the files that it describes
     similarity   = resources/<dataset>/<file>, word pairs with human scores
     links        = results/<scale>/alignments/<corpus>/train.links, for evaluations with AlignSim
     checkpoint   = resources/<repository>/model.safetensors, or none (gpt2_weights: skip)
@@ -28,9 +29,10 @@ rule evaluate:
     """
     input:
         trained=rules.train.output,
-        manifest=evaluation.manifest_to_evaluate,
-        similarity=evaluation.similarity_files,
-        links=evaluation.links,
+        manifest=train.manifest(TABLE),
+        corpus=train.corpus_files(TABLE),
+        similarity=evaluate_inputs.similarity_files(TABLE),
+        links=evaluate_inputs.links(TABLE),
     output:
         metrics="<run>/metrics.json",
         arrays="<run>/arrays.npz",
@@ -40,17 +42,16 @@ rule evaluate:
     conda:
         "../../envs/evaluate.yaml"
     resources:
-        **machine.gpu_share(),
-        mem_mb=machine.run_megabytes,
-        runtime=machine.evaluation_minutes,
-        slurm_extra=machine.slurm_extra,
+        **resources.gpu_share(TABLE),
+        mem_mb=resources.run_megabytes(TABLE),
+        runtime=resources.evaluation_minutes(TABLE),
+        slurm_extra=resources.slurm_extra(TABLE),
     params:
         folder=subpath(output.metrics, parent=True),
-        settings=evaluation.settings,
-        similarity=evaluation.similarity,
-        no_longer_kept=training.kept_files,
-        machine=machine.options("device", "runs_per_gpu"),
-        code=evaluation.code,
+        settings=evaluate_inputs.settings(TABLE),
+        similarity=evaluate_inputs.similarity(TABLE),
+        machine=resources.options(TABLE, "device", "runs_per_gpu"),
+        code=evaluate_inputs.code(TABLE),
     shell:
         """
         python -m rarepapers evaluate \
@@ -65,7 +66,6 @@ rule evaluate:
             --arrays {output.arrays:q} \
             --hypotheses {output.hypotheses:q} \
             >{log:q} 2>&1
-        rm -rf {params.no_longer_kept:q}
         """
 
 
@@ -75,8 +75,9 @@ rule compare:
       - BLEU and chrF, by paired bootstrap and by approximate randomisation
     """
     input:
-        manifest=evaluation.manifest_to_compare,
-        hypotheses=evaluation.hypotheses,
+        manifest=evaluate_inputs.references(TABLE),
+        corpus=evaluate_inputs.files_of_references(TABLE),
+        hypotheses=evaluate_inputs.hypotheses(TABLE),
     output:
         comparison="<results>/comparisons/{experiment}/seed{seed}.json",
     log:
@@ -84,7 +85,7 @@ rule compare:
     conda:
         "../../envs/evaluate.yaml"
     params:
-        systems=evaluation.systems,
+        systems=evaluate_inputs.systems(TABLE),
         code=code.of_command("compare"),
     shell:
         """
@@ -101,7 +102,7 @@ rule measure_gpt2:
     Measure the effective margin and alpha of {wildcards.repository}, randomly initialised and, if given, pre-trained
     """
     input:
-        checkpoint=evaluation.gpt2_checkpoint,
+        checkpoint=evaluate_inputs.gpt2_checkpoint(TABLE),
     output:
         measured="<results>/gpt2/{repository}.json",
     log:
@@ -109,13 +110,13 @@ rule measure_gpt2:
     conda:
         "../../envs/evaluate.yaml"
     resources:
-        **machine.gpu_share(),
-        mem_mb=machine.gpt2_megabytes,
-        runtime=machine.evaluation_minutes,
+        **resources.gpu_share(TABLE),
+        mem_mb=resources.gpt2_megabytes(TABLE),
+        runtime=resources.evaluation_minutes(TABLE),
     params:
-        gpt2=evaluation.gpt2,
+        gpt2=evaluate_inputs.gpt2(TABLE),
         seeds=TABLE.usual_seeds,
-        machine=machine.options("device", "runs_per_gpu"),
+        machine=resources.options(TABLE, "device", "runs_per_gpu"),
         code=code.of_command("measure-gpt2"),
     shell:
         """

@@ -20,7 +20,7 @@ rule preflight:
     conda:
         "../../envs/train.yaml"
     resources:
-        gpu=machine.gpus(),
+        gpu=resources.gpus(TABLE),
     params:
         choices=config_words(TABLE.config),
         project=str(PROJECT),

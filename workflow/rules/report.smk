@@ -37,7 +37,7 @@ rule collect:
     Collect the metrics of all runs in one csv
     """
     input:
-        metrics=reporting.metrics(),
+        metrics=report_inputs.metrics(TABLE),
     output:
         metrics="<results>/metrics.csv",
     log:
@@ -61,7 +61,7 @@ rule cost:
     Collect the training cost of all runs in one csv
     """
     input:
-        metrics=reporting.metrics(),
+        metrics=report_inputs.metrics(TABLE),
     output:
         cost="<results>/cost.csv",
     log:
@@ -95,9 +95,9 @@ rule definition:
     conda:
         "../../envs/report.yaml"
     params:
-        config=reporting.definition_config,
+        config=report_inputs.definition_config(TABLE),
         project=str(PROJECT),
-        digest=reporting.definition_digest,
+        digest=report_inputs.definition_digest(TABLE),
     shell:
         """
         python -m rarepapers definition \
@@ -115,15 +115,15 @@ rule table:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measurements_to_show,
-        published=reporting.printed,
+        measured=report_inputs.measurements(TABLE),
+        published=report_inputs.printed(TABLE),
     output:
         csv=report(
             "<results>/tables/{paper}/{item}.csv",
             caption="../report/table.rst",
-            category=reporting.title,
+            category=report_inputs.title(TABLE),
             subcategory="tables",
-            labels=reporting.labels,
+            labels=report_inputs.labels(TABLE),
         ),
         texts=multiext("<results>/tables/{paper}/{item}", ".md", ".tex"),
     log:
@@ -133,7 +133,7 @@ rule table:
     conda:
         "../../envs/report.yaml"
     params:
-        published=reporting.papers_folder,
+        published=report_inputs.papers_folder(TABLE),
         results=subpath(output.csv, ancestor=3),
         stem=subpath(output.csv, strip_suffix=".csv"),
         code=code.of_command("table"),
@@ -155,15 +155,15 @@ rule figure:
     """
     input:
         definition="<results>/definitions/{paper}.json",
-        measured=reporting.measurements_to_show,
-        published=reporting.printed,
+        measured=report_inputs.measurements(TABLE),
+        published=report_inputs.printed(TABLE),
     output:
         svg=report(
             "<results>/figures/{paper}/{item}.svg",
             caption="../report/figure.rst",
-            category=reporting.title,
+            category=report_inputs.title(TABLE),
             subcategory="figures",
-            labels=reporting.labels,
+            labels=report_inputs.labels(TABLE),
         ),
         pictures=multiext("<results>/figures/{paper}/{item}", ".png", ".pdf"),
     log:
@@ -173,7 +173,7 @@ rule figure:
     conda:
         "../../envs/report.yaml"
     params:
-        published=reporting.papers_folder,
+        published=report_inputs.papers_folder(TABLE),
         results=subpath(output.svg, ancestor=3),
         stem=subpath(output.svg, strip_suffix=".svg"),
         code=code.of_figures,
@@ -196,7 +196,7 @@ rule claims:
     input:
         definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
-        measured=reporting.measurements_for_claims(),
+        measured=report_inputs.measurements_for_claims(TABLE),
         printed=PRINTED,
     output:
         claims=report(
@@ -211,9 +211,9 @@ rule claims:
     conda:
         "../../envs/report.yaml"
     params:
-        published=reporting.papers_folder,
+        published=report_inputs.papers_folder(TABLE),
         results=subpath(input.metrics, parent=True),
-        code=code.of_claims(),
+        code=code.of_claims(TABLE),
     shell:
         """
         python -m rarepapers claims \
@@ -232,7 +232,7 @@ rule agreement:
     input:
         definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
-        gpt2=reporting.gpt2_measured(),
+        gpt2=report_inputs.gpt2_measured(TABLE),
         printed=PRINTED,
     output:
         agreement=report(
@@ -247,7 +247,7 @@ rule agreement:
     conda:
         "../../envs/report.yaml"
     params:
-        published=reporting.papers_folder,
+        published=report_inputs.papers_folder(TABLE),
         results=subpath(input.metrics, parent=True),
         code=code.of_command("agreement"),
     shell:
@@ -269,24 +269,23 @@ rule page:
         definitions=DEFINITIONS,
         metrics="<results>/metrics.csv",
         summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "cost"]),
-        shown=reporting.all_items(),
-        compared=reporting.comparisons(),
+        shown=report_inputs.all_items(TABLE),
+        compared=report_inputs.comparisons(TABLE),
         printed=PRINTED,
-        second_readings=reporting.second_readings(),
+        second_readings=report_inputs.second_readings(TABLE),
         deviations="<docs>/deviations.md",
-        readme=reporting.readme(),
-        inserted="<results>/in_readme.md" if reporting.makes_readme() else [],  # changes the README first
+        readme=report_inputs.readme(TABLE),
     output:
-        pages=reporting.pages(),
+        pages=report_inputs.pages(TABLE),
     log:
         "<logs>/page.txt",
     localrule: True
     conda:
         "../../envs/report.yaml"
     params:
-        published=reporting.papers_folder,
+        published=report_inputs.papers_folder(TABLE),
         results=subpath(input.metrics, parent=True),
-        command=reporting.command(),
+        command=report_inputs.command(TABLE),
         code=code.of_pages,
     shell:
         """

@@ -29,27 +29,12 @@ and for a parallel text
     vocabulary and tokenizer = results/<scale>/data/<corpus>/{vocabulary,tokenizer}.json, tokenizer.model or codes.txt
     external counts          = results/<scale>/counts/<corpus>/<text>.npy, counts of its target types in another text
 
-Training depends on the manifest, which holds checksums of the tokens, not on the large files. A job gets its own entry
-of config/corpora.yaml as JSON. `code`, which appears in no shell line, is a digest of the program that writes a corpus:
-a changed tokenizer encodes it again.
+The rules that read a corpus name all of these files but the pieces, so that a deleted one is made again. A job gets its
+own entry of config/corpora.yaml as JSON. `code`, which appears in no shell line, is a digest of the program that writes
+a corpus: a changed tokenizer encodes it again.
 """
 
-# Files of every encoded corpus, and those of a parallel text: ids, lines and pieces of both sides.
-ENCODED = {
-    "manifest": "<results>/data/{corpus}/manifest.json",
-    "counts": "<results>/data/{corpus}/counts.npy",
-    "vocabulary": "<results>/data/{corpus}/vocabulary.json",
-    "tokenizer": "<results>/data/{corpus}/tokenizer.json",
-}
-PAIRS = {
-    "source_counts": "<results>/data/{corpus}/source_counts.npy",
-    "sides": expand(
-        "<results>/data/{{corpus}}/{split}.{side}.{form}",
-        split=["train", "valid", "test"],
-        side=["source", "target"],
-        form=["npy", "txt", "tok.txt"],
-    ),
-}
+import re
 
 
 rule prepare:
@@ -59,7 +44,7 @@ rule prepare:
       - counts of the training split and checksums in the manifest
     """
     input:
-        text=corpora.text,
+        text=tokenize.text(TABLE),
     output:
         train="<results>/data/{corpus}/train.npy",
         valid="<results>/data/{corpus}/valid.npy",
@@ -67,11 +52,11 @@ rule prepare:
     log:
         "<logs>/prepare/{corpus}.txt",
     wildcard_constraints:
-        corpus=corpora.of_kind("characters"),
+        corpus=tokenize.of_kind(TABLE, "characters"),
     conda:
         "../../envs/data.yaml"
     params:
-        entry=texts.corpus_entry,
+        entry=data.corpus_entry(TABLE),
         folder=subpath(output.manifest, parent=True),
         code=code.of_command("prepare"),
     shell:
@@ -90,25 +75,28 @@ rule encode:
     Turn the splits of {wildcards.corpus} into token ids, in the order of training frequency
     """
     input:
-        unpack(corpora.splits),
-        published=corpora.published_tokenizer,
+        unpack(tokenize.splits(TABLE)),
+        published=tokenize.published_tokenizer(TABLE),
     output:
-        **ENCODED,
+        manifest="<results>/data/{corpus}/manifest.json",
+        counts="<results>/data/{corpus}/counts.npy",
+        vocabulary="<results>/data/{corpus}/vocabulary.json",
+        tokenizer="<results>/data/{corpus}/tokenizer.json",
         splits=expand("<results>/data/{{corpus}}/{split}.npy", split=["train", "valid", "test"]),
     log:
         "<logs>/encode/{corpus}.txt",
     wildcard_constraints:
-        corpus=corpora.of_kind("language"),
+        corpus=tokenize.of_kind(TABLE, "language"),
     conda:
         "../../envs/data.yaml"
     threads: 2
     resources:
-        mem_mb=machine.megabytes(2048),
-        runtime=machine.data_minutes,
+        mem_mb=resources.megabytes(2048),
+        runtime=resources.data_minutes(TABLE),
     params:
-        entry=texts.corpus_entry,
+        entry=data.corpus_entry(TABLE),
         folder=subpath(output.manifest, parent=True),
-        code=code.of_encoding("encode"),
+        code=code.of_encoding(TABLE, "encode"),
     shell:
         """
         RAYON_NUM_THREADS={threads} python -m rarepapers encode \
@@ -123,72 +111,84 @@ rule encode:
         """
 
 
-rule encode_pairs:
-    """
-    Turn both sides of {wildcards.corpus} into token ids of a joint vocabulary, in the order of target frequency
-    """
-    input:
-        texts=corpora.pair_texts,
-        published=corpora.published_tokenizer,
-    output:
-        **ENCODED,
-        **PAIRS,
-    log:
-        "<logs>/encode_pairs/{corpus}.txt",
-    wildcard_constraints:
-        corpus=corpora.of_kind("translation"),
-    conda:
-        "../../envs/data.yaml"
-    threads: 2
-    resources:
-        mem_mb=machine.megabytes(8192),
-        runtime=machine.data_minutes,
-    params:
-        entry=texts.corpus_entry,
-        texts=corpora.texts_by_split,
-        folder=subpath(output.manifest, parent=True),
-        code=code.of_encoding("encode-pairs"),
-    shell:
+# One rule per parallel text, because each has its own further domains and files of its tokenizer.
+for corpus in tokenize.translations(TABLE):
+
+    rule:
         """
-        python -m rarepapers encode-pairs \
-            --corpus {wildcards.corpus:q} \
-            --entry {params.entry:q} \
-            --texts {params.texts:q} \
-            --published {input.published:q} \
-            --output {params.folder:q} \
-            &>{log:q}
+        Turn both sides of {wildcards.corpus} into token ids of a joint vocabulary, in the order of target frequency
         """
+        name:
+            f"encode_pairs_{corpus}"
+        input:
+            texts=tokenize.pair_texts(TABLE),
+            published=tokenize.published_tokenizer(TABLE),
+        output:
+            manifest="<results>/data/{corpus}/manifest.json",
+            files=expand("<results>/data/{{corpus}}/{name}", name=tokenize.file_names(TABLE, corpus)),
+            pieces=expand("<results>/data/{{corpus}}/{name}", name=tokenize.piece_names(TABLE, corpus)),
+        log:
+            "<logs>/encode_pairs/{corpus}.txt",
+        wildcard_constraints:
+            corpus=re.escape(corpus),
+        conda:
+            "../../envs/data.yaml"
+        threads: 2
+        resources:
+            mem_mb=resources.megabytes(8192),
+            runtime=resources.data_minutes(TABLE),
+        params:
+            entry=data.corpus_entry(TABLE),
+            texts=tokenize.texts_by_split(TABLE),
+            folder=subpath(output.manifest, parent=True),
+            code=code.of_encoding(TABLE, "encode-pairs"),
+        shell:
+            """
+            python -m rarepapers encode-pairs \
+                --corpus {wildcards.corpus:q} \
+                --entry {params.entry:q} \
+                --texts {params.texts:q} \
+                --published {input.published:q} \
+                --output {params.folder:q} \
+                &>{log:q}
+            """
 
 
-rule reverse_pairs:
-    """
-    Make {wildcards.corpus} by swapping the sides of another corpus; ids are sorted by counts of the new target side
-    """
-    input:
-        manifest=corpora.forward_manifest,
-    output:
-        **ENCODED,
-        **PAIRS,
-    log:
-        "<logs>/reverse_pairs/{corpus}.txt",
-    wildcard_constraints:
-        corpus=corpora.of_kind("translation", reverse=True),
-    conda:
-        "../../envs/data.yaml"
-    resources:
-        mem_mb=machine.megabytes(4096),
-        runtime=machine.data_minutes,
-    params:
-        folder=subpath(output.manifest, parent=True),
-        code=code.of_encoding("reverse-pairs"),
-    shell:
+for corpus in tokenize.translations(TABLE, reverse=True):
+
+    rule:
         """
-        python -m rarepapers reverse-pairs \
-            --corpus {wildcards.corpus:q} \
-            --manifest {input.manifest:q} \
-            --output {params.folder:q} \
-            &>{log:q}
+        Make {wildcards.corpus} by swapping the sides of another corpus; ids are sorted by counts of the new target side
         """
+        name:
+            f"reverse_pairs_{corpus}"
+        input:
+            manifest=tokenize.forward_manifest(TABLE),
+            corpus=tokenize.forward_files(TABLE),
+        output:
+            manifest="<results>/data/{corpus}/manifest.json",
+            files=expand("<results>/data/{{corpus}}/{name}", name=tokenize.file_names(TABLE, corpus)),
+            pieces=expand("<results>/data/{{corpus}}/{name}", name=tokenize.piece_names(TABLE, corpus)),
+        log:
+            "<logs>/reverse_pairs/{corpus}.txt",
+        wildcard_constraints:
+            corpus=re.escape(corpus),
+        conda:
+            "../../envs/data.yaml"
+        resources:
+            mem_mb=resources.megabytes(4096),
+            runtime=resources.data_minutes(TABLE),
+        params:
+            folder=subpath(output.manifest, parent=True),
+            code=code.of_encoding(TABLE, "reverse-pairs"),
+        shell:
+            """
+            python -m rarepapers reverse-pairs \
+                --corpus {wildcards.corpus:q} \
+                --manifest {input.manifest:q} \
+                --output {params.folder:q} \
+                &>{log:q}
+            """
 
 
 rule count_unigrams:
@@ -196,22 +196,23 @@ rule count_unigrams:
     Count the target types of {wildcards.corpus} in one shard of {wildcards.text}
     """
     input:
-        manifest="<results>/data/{corpus}/manifest.json",
-        shard=corpora.shard,
+        manifest=tokenize.manifest(TABLE),
+        corpus=tokenize.corpus_files(TABLE),
+        shard=tokenize.shard(TABLE),
     output:
         counts="<results>/counts/{corpus}/{text}/{shard}.npy",
     log:
         "<logs>/count_unigrams/{corpus}/{text}/{shard}.txt",
     wildcard_constraints:
-        text=corpora.of_kind("unigrams"),
+        text=tokenize.of_kind(TABLE, "unigrams"),
         shard="[^/]+",
     conda:
         "../../envs/data.yaml"
     resources:
-        mem_mb=machine.megabytes(2048),
-        runtime=machine.data_minutes,
+        mem_mb=resources.megabytes(2048),
+        runtime=resources.data_minutes(TABLE),
     params:
-        code=code.of_encoding("count-unigrams"),
+        code=code.of_encoding(TABLE, "count-unigrams"),
     shell:
         """
         python -m rarepapers count-unigrams \
@@ -227,13 +228,13 @@ rule merge_counts:
     Add up the counts of all shards of {wildcards.text}
     """
     input:
-        counts=corpora.shard_counts,
+        counts=tokenize.shard_counts(TABLE),
     output:
         counts="<results>/counts/{corpus}/{text}.npy",
     log:
         "<logs>/merge_counts/{corpus}/{text}.txt",
     wildcard_constraints:
-        text=corpora.of_kind("unigrams"),
+        text=tokenize.of_kind(TABLE, "unigrams"),
     localrule: True  # a single addition, too little for a cluster job
     conda:
         "../../envs/data.yaml"

@@ -4,6 +4,7 @@ This part of the workflow trains every method with every seed.
 REQUIRED INPUTS:
 
     manifest = results/<scale>/data/<corpus>/manifest.json
+    corpus   = the files that it describes
     counts   = counts of the corpus's types in another text, if the output bias starts from them
     same     = training.json of another run with the same weights, whose files are copied
 
@@ -19,7 +20,7 @@ The state of an unfinished training lies in results/<scale>/state/<experiment>/<
 rule declares: Snakemake deletes declared outputs before every attempt, and an interrupted training needs its state.
 """
 
-# With `keep_weights: false`, weights are deleted after evaluation.
+# With `keep_weights: false`, Snakemake deletes weights after evaluation, and trainings keep no second copy of them.
 weights = str if TABLE.config["keep_weights"] else temp
 
 
@@ -28,9 +29,10 @@ rule train:
     Train {wildcards.experiment}/{wildcards.method}, seed {wildcards.seed}, from its last checkpoint if there is one
     """
     input:
-        manifest=training.manifest_to_train,
-        counts=training.outside_counts,
-        same=training.same_files,
+        manifest=train.manifest(TABLE),
+        corpus=train.corpus_files(TABLE),
+        counts=train.outside_counts(TABLE),
+        same=train.same_files(TABLE),
     output:
         model=weights("<run>/model.safetensors"),
         last=weights("<run>/last.safetensors"),
@@ -40,23 +42,22 @@ rule train:
         training="<run>/training.json",
     log:
         "<logs>/train/<log>",
-    # In a cluster job only the submitting Snakemake retries; otherwise retries would multiply.
-    retries: 0 if workflow.remote_exec else 2
     conda:
         "../../envs/train.yaml"
-    threads: machine.training_threads
+    threads: resources.training_threads(TABLE)
     resources:
-        gpu=machine.training_gpu,
-        gpu_percent=machine.training_gpu_percent,
-        mem_mb=machine.run_megabytes,
-        runtime=machine.training_minutes(),
-        slurm_extra=machine.slurm_extra,
+        gpu=resources.training_gpu(TABLE),
+        gpu_percent=resources.training_gpu_percent(TABLE),
+        mem_mb=resources.run_megabytes(TABLE),
+        runtime=resources.training_minutes(TABLE),
+        slurm_extra=resources.slurm_extra(TABLE),
     params:
-        run=training.run_json,
+        run=train.run_json(TABLE),
         folder=subpath(output.model, parent=True),
-        state=training.state,
-        machine=machine.options("device", "runs_per_gpu", "checkpoint_seconds"),
-        code=training.code,
+        state=train.state(TABLE),
+        machine=resources.options(TABLE, "device", "runs_per_gpu", "checkpoint_seconds"),
+        unkept=train.no_copy(TABLE),
+        code=train.code(TABLE),
     shell:
         """
         exec python -m rarepapers train \
@@ -67,5 +68,6 @@ rule train:
             --output {params.folder:q} \
             --state {params.state:q} \
             {params.machine:q} \
+            {params.unkept:q} \
             >>{log:q} 2>&1
         """

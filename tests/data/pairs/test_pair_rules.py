@@ -35,9 +35,7 @@ def test_texts_of_pairs_with_their_domains_and_tokenizer(table):
 
 
 def test_every_corpus_has_one_rule(table):
-    forward, back = (
-        tokenize.of_kind(table, "translation", reverse).replace("\\", "").split("|") for reverse in (False, True)
-    )
+    forward, back = (tokenize.translations(table, reverse) for reverse in (False, True))
     assert not set(forward) & set(back)
     manifests = [tokenize.forward_manifest(table, wildcards(corpus=corpus)) for corpus in back]
     assert set(manifests) <= {f"results/smoke/data/{corpus}/manifest.json" for corpus in forward}

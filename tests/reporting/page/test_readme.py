@@ -28,7 +28,7 @@ def test_the_example_of_the_losses_runs():
 
 
 def test_numbers_and_pictures_are_those_of_recorded_results():
-    """If this fails, results, config or reporting changed: delete the folder's in_readme.md and run `make recorded`."""
+    """If this fails, results, config or reporting changed: run `make record-page`."""
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text(encoding="utf-8"))
     table = load(config | {"scale": "small", "recorded": True}, ROOT)
     folder = ROOT / table.results

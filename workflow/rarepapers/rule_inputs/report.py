@@ -16,7 +16,7 @@ from rarepapers.experiments.run_table import Run, RunTable, paper_ids
 from rarepapers.reporting import paper_files
 from rarepapers.reporting.definition import definition_of
 from rarepapers.rule_inputs.evaluate import translating
-from rarepapers.rule_inputs.requested_jobs import requested
+from rarepapers.rule_inputs.per_job import per_job
 
 FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
 # Kinds of tables with a file of printed values of their own.
@@ -48,15 +48,11 @@ def pages(table: RunTable) -> list[str]:
     return [f"{table.results}/report/{name}" for name in (*names, "overview.svg")]
 
 
-def makes_readme(table: RunTable) -> bool:
-    """Whether the README is updated: in the project's own folder, from recorded results, with all papers and seeds."""
-    shows_all = set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
-    return table.config["recorded"] and shows_all and table.root.resolve() == table.project.resolve()
-
-
 def readme(table: RunTable) -> list[str]:
-    """The README, whose findings are those on the recorded results, for a report of these; else nothing."""
-    return ["README.md"] if makes_readme(table) else []
+    """The README, whose findings are those on the recorded results, for a report of all of these; else nothing."""
+    shows_all = set(paper_ids(table.project)) <= set(table.papers) and not table.config["seeds"]
+    is_own = table.root.resolve() == table.project.resolve()
+    return ["README.md"] if table.config["recorded"] and shows_all and is_own else []
 
 
 def second_readings(table: RunTable) -> list[str]:
@@ -121,12 +117,7 @@ def _is_outdated(table: RunTable, run: Run, folder: str) -> bool:
     return (table.root / folder / "metrics.json").exists() and not table.is_measured_in(run, table.root / folder)
 
 
-def measurements_to_show(table: RunTable, wildcards) -> list[str]:
-    """The measurements for rules `table` and `figure`; marks the item as requested."""
-    requested(table).items.add((wildcards.paper, wildcards.item))
-    return measurements(table, wildcards)
-
-
+@per_job
 def measurements(table: RunTable, wildcards) -> list[str]:
     """metrics.json and arrays.npz of the runs in a table or figure, or the measurements of GPT-2."""
     paper, shown = wildcards.paper, entry(table, wildcards)
@@ -229,11 +220,13 @@ def definition(table: RunTable, paper: str) -> dict:
     }
 
 
+@per_job
 def definition_digest(table: RunTable, wildcards) -> str:
     """Digest of a paper's definition with its order, in which tables show methods."""
     return hashlib.sha256(json.dumps(definition(table, wildcards.paper)).encode()).hexdigest()
 
 
+@per_job
 def definition_config(table: RunTable, wildcards, output) -> list[str]:
     """The values of config.yaml that determine the definition of a paper, as for --config.
 
@@ -244,6 +237,7 @@ def definition_config(table: RunTable, wildcards, output) -> list[str]:
     ]
 
 
+@per_job
 def printed(table: RunTable, wildcards) -> list[str]:
     """The printed numbers of a table's paper, and the printed values of its kind of table, if any."""
     kind = entry(table, wildcards).get("kind")
@@ -251,16 +245,19 @@ def printed(table: RunTable, wildcards) -> list[str]:
     return [str(table.project / "config" / "papers" / wildcards.paper / f"{name}.csv") for name in names]
 
 
+@per_job
 def papers_folder(table: RunTable, wildcards, input) -> str:
     """Folder of the printed numbers and claims among a job's inputs."""
     return str(table.project / "config" / "papers")
 
 
+@per_job
 def title(table: RunTable, wildcards) -> str:
     """The title of a paper, under which `snakemake --report` lists its tables and figures."""
     return table.papers[wildcards.paper]["title"]
 
 
+@per_job
 def labels(table: RunTable, wildcards) -> dict[str, str]:
     """Labels of a table or figure for `snakemake --report`: title, methods, seeds and groups."""
     paper, item = wildcards.paper, entry(table, wildcards)

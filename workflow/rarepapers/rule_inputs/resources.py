@@ -9,6 +9,7 @@ from rarepapers.experiments.run_size import size_of
 from rarepapers.experiments.run_table import RunTable
 from rarepapers.machine.slurm import failing_nodes
 from rarepapers.rule_inputs import evaluate
+from rarepapers.rule_inputs.per_job import per_job
 from rarepapers.rule_inputs.train import run_of, same_record
 
 # Exists if an NVIDIA driver is loaded; asking torch would import it on every dry run.
@@ -30,6 +31,7 @@ def options(table: RunTable, *keys: str) -> Callable:
     return lambda wildcards, output: words
 
 
+@per_job
 def slurm_extra(table: RunTable, wildcards, attempt: int) -> str:
     """Options of sbatch; a second attempt avoids nodes on which several runs failed."""
     nodes = _excluded(table, int(time.monotonic() / 60)) if attempt > 1 else []
@@ -61,16 +63,19 @@ def gpu_share(table: RunTable) -> dict[str, int]:
 # Training.
 
 
+@per_job
 def training_gpu(table: RunTable, wildcards, attempt: int) -> int:
     """Number of GPUs that a training requests; none for the first attempt of a job that copies files."""
     return gpus(table) if attempt > 1 or not same_record(table, wildcards) else 0
 
 
+@per_job
 def training_gpu_percent(table: RunTable, wildcards, attempt: int) -> int:
     """A training's share of this machine's GPUs, in percent of one."""
     return gpu_percent(table) if attempt > 1 or not same_record(table, wildcards) else 0
 
 
+@per_job
 def training_threads(table: RunTable, wildcards) -> int:
     """Threads of a training, which are part of its settings."""
     return run_of(table, wildcards).settings["training"]["threads"]
@@ -84,12 +89,14 @@ def training_minutes(table: RunTable) -> int:
 # Other rules.
 
 
+@per_job
 def run_megabytes(table: RunTable, wildcards, attempt: int) -> int:
     """Memory of a process that trains or measures a run, estimated from the model's size."""
     parameters = size_of(run_of(table, wildcards).settings).parameters
     return (BASE_MEGABYTES + parameters * BYTES_PER_PARAMETER // 10**6) * attempt
 
 
+@per_job
 def gpt2_megabytes(table: RunTable, wildcards, attempt: int) -> int:
     """Memory to measure GPT-2, of which only the embedding is read."""
     model = evaluate.gpt2(table, wildcards)
@@ -101,11 +108,13 @@ def megabytes(first: int) -> Callable:
     return lambda wildcards, attempt: first * attempt
 
 
+@per_job
 def evaluation_minutes(table: RunTable, wildcards, attempt: int) -> int:
     """Time limit of an evaluation in minutes; it grows, because every attempt starts from the beginning."""
     return table.scale_settings["minutes"]["evaluate"] * attempt
 
 
+@per_job
 def data_minutes(table: RunTable, wildcards, attempt: int) -> int:
     """Time limit of a data preparation job in minutes; it grows, as in `evaluation_minutes`."""
     return table.scale_settings["minutes"]["data"] * attempt

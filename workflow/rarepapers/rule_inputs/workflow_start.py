@@ -8,33 +8,37 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable
-from functools import partial
-from inspect import signature
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+
+from snakemake_interface_executor_plugins.settings import SharedFSUsage
 
 from rarepapers.core.code_digest import PACKAGES
 from rarepapers.core.errors import EXIT_USER_ERROR, UserError
 from rarepapers.experiments.run_table import RunTable
 from rarepapers.machine import fork_server
+from rarepapers.rule_inputs.per_job import per_job
 from rarepapers.rule_inputs.report import outdated
-from rarepapers.rule_inputs.requested_jobs import requested, runs_to_evaluate, runs_to_train
-from rarepapers.rule_inputs.required_files import files_of, is_here
+from rarepapers.rule_inputs.requested_jobs import files_to_get, jobs_to_run, runs_to_train
 from rarepapers.rule_inputs.resources import gpu_percent
 from rarepapers.training.refusal import WORKFLOW
 
+# What machines must share: --shared-fs-usage.
+NEEDS_SHARED = {SharedFSUsage.PERSISTENCE, SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.SOURCES}
 
-def before_start(table: RunTable, elsewhere: bool) -> None:
+
+def before_start(table: RunTable, dag, elsewhere: bool) -> None:
     """Start the fork servers and, if runs are to be trained, check whether they can be.
 
-    elsewhere: whether jobs run on other machines. Raises UserError with the reason if something would fail.
+    dag: Snakemake's graph of jobs. elsewhere: whether jobs run on other machines. Raises UserError with the reason if
+    something would fail.
     """
-    runs = runs_to_train(table)
+    jobs = jobs_to_run(dag)
+    runs = runs_to_train(table, jobs)
     os.environ[WORKFLOW] = f"{socket.gethostname()} {os.getpid()} {time.time():.0f}"
     if not elsewhere:
         # Jobs that may compute on a GPU start by themselves.
-        on_cpu = {} if gpu_percent(table) else {"train": len(runs), "evaluate": len(runs_to_evaluate(table))}
-        fork_server.start(on_cpu | {"report": len(requested(table).items)})
+        on_cpu = {} if gpu_percent(table) else {"train": len(runs), "evaluate": len(jobs["evaluate"])}
+        fork_server.start(on_cpu | {"report": len(jobs["table"]) + len(jobs["figure"])})
     if outdated(table):
         print(left_out(outdated(table)), file=sys.stderr)
     if table.render_only:
@@ -42,7 +46,7 @@ def before_start(table: RunTable, elsewhere: bool) -> None:
     note_host(table.root)
     if not runs:
         return
-    files = [one for one in files_of(table, runs, requested(table).checkpoints) if not is_here(table, one)]
+    files = files_to_get(table, jobs)
     command = [
         sys.executable,
         "-m",
@@ -85,11 +89,27 @@ def use_this_checkout() -> None:
         os.environ[variable] = os.pathsep.join(filter(None, [folder, os.environ.get(variable)]))
 
 
-def with_table(module: ModuleType, table: RunTable) -> SimpleNamespace:
-    """The functions of a module of `rule_inputs`; those that take the run table get it as their first argument."""
-    own = {name: one for name, one in vars(module).items() if callable(one) and one.__module__ == module.__name__}
-    takes_table = (name for name, one in own.items() if "table" in signature(one).parameters)
-    return SimpleNamespace(**own | {name: partial(own[name], table) for name in takes_table})
+def check_writable(folder: Path) -> None:
+    """Raise UserError if Snakemake cannot write its records below `folder`, as it does even for a dry run."""
+    records = folder / ".snakemake"
+    if not os.access(records if records.exists() else folder, os.W_OK):
+        raise UserError(
+            f"{folder.resolve()} is not writable, but Snakemake writes there, even with -n; copy the project, or name "
+            "a folder of your own with --directory"
+        )
+
+
+def check_shared_disk(usage: Iterable[SharedFSUsage], provider: str | None) -> None:
+    """Raise UserError if jobs would not see the same files as Snakemake.
+
+    usage: what machines share (--shared-fs-usage). provider: of --default-storage-provider.
+    """
+    if provider or not set(usage) >= NEEDS_SHARED:
+        raise UserError(
+            "this workflow needs a disk that all machines share, because unfinished trainings and the Python packages "
+            "of this checkout lie beside the results; put the checkout there, and leave out --shared-fs-usage and "
+            "--default-storage-provider (docs/cluster.md)"
+        )
 
 
 def wildcard_patterns(table: RunTable) -> dict[str, str]:
@@ -101,6 +121,7 @@ def wildcard_patterns(table: RunTable) -> dict[str, str]:
         "experiment": [name for paper in table.papers.values() for name in paper["experiments"]],
         "seed": map(str, table.seeds),
         "paper": table.papers,
+        "corpus": table.corpora,
     }
     return {wildcard: any_of(known) for wildcard, known in names.items()}
 
@@ -108,6 +129,21 @@ def wildcard_patterns(table: RunTable) -> dict[str, str]:
 def item_pattern(table: RunTable, section: str) -> str:
     """Constraint of the wildcard `item`: the papers' `tables`, or their `figures`."""
     return any_of(item for paper in table.papers.values() for item in paper[section])
+
+
+def other_scales(table: RunTable) -> str:
+    """Constraint of the wildcard `scale` of a target that this config does not make."""
+    names = (path.stem for path in (table.project / "config" / "scales").glob("*.yaml"))
+    return any_of(name for name in names if name != table.scale)
+
+
+@per_job
+def refuse_scale(table: RunTable, wildcards) -> list[str]:
+    """Raise UserError: the target belongs to another scale."""
+    raise UserError(
+        f"results/{wildcards.scale}/{wildcards.file} is of scale {wildcards.scale}, but the config says {table.scale}; "
+        f"add --config scale={wildcards.scale}"
+    )
 
 
 def any_of(names: Iterable[str]) -> str:

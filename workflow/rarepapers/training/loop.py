@@ -35,13 +35,15 @@ class Options:
     """Options of a training that do not change its result.
 
     checkpoint_seconds: interval between saves. checkpoint_steps: also save after this many steps. compile: whether to
-    use torch.compile on a GPU; rounding then differs, as between two GPUs.
+    use torch.compile on a GPU; rounding then differs, as between two GPUs. keep_copy: whether to keep a second copy
+    of the final files in the state folder, so that a training whose end Snakemake missed is not repeated.
     """
 
     device: str = "cpu"
     checkpoint_seconds: float = 60.0
     checkpoint_steps: int | None = None
     compile: bool = True
+    keep_copy: bool = True
 
 
 def train(
@@ -172,7 +174,8 @@ def train(
         final = average_weights([checkpoint.load_weights(state, "validated", step) for step in progress.kept])
     facts = {"sources": identity["sources"], "counts": counts, "select": select, "derived": task.derived()}
     write_final_files(run, corpus, trainer, final, progress, output, facts)
-    finished_files.keep(output, state / finished_files.KEPT)
+    if options.keep_copy:
+        finished_files.keep(output, state / finished_files.KEPT)
     checkpoint.drop_state(state)
     rate = progress.tokens / max(progress.seconds, 1e-9)
     log(

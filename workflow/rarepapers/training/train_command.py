@@ -43,6 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds between two saves of the state (default: %(default)s)",
     )
     parser.add_argument("--checkpoint-steps", type=int, help="also save the state every this many steps")
+    parser.add_argument(
+        "--no-copy", action="store_true", help="keep no second copy of the final files, whose weights will be deleted"
+    )
     parser.add_argument("--no-compile", action="store_true", help="train on a GPU without torch.compile")
 
 
@@ -65,6 +68,7 @@ def main(arguments: argparse.Namespace) -> None:
         checkpoint_seconds=arguments.checkpoint_seconds,
         checkpoint_steps=arguments.checkpoint_steps,
         compile=not arguments.no_compile,
+        keep_copy=not arguments.no_copy,
     )
     counts = None if arguments.counts is None else read_counts(arguments.counts)
     with only_one(arguments.state):

@@ -5,6 +5,7 @@ module here imports a library at the top, since Snakemake reads their config typ
 
     corpora                   kind of its corpora: `language` or `translation`
     config                    TypedDict of its config entry; a published file is a mapping of data set and file
+    files                     names of the files that `save(folder)` writes
     types(entry)              upper bound of the vocabulary size, known before the text is
     learn(name, entry, text)  the tokenizer of a corpus's entry, learnt on its training text; further arguments go to
                               the manifest. `text`: batches of lines; for translation, prepared lines of both sides

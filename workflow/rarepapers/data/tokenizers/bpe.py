@@ -36,6 +36,7 @@ class Bpe:
 
     corpora: ClassVar[str] = "language"
     config: ClassVar[type] = BytePairs
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER,)
     # All types are kept; the merges determine their number.
     kept: ClassVar[None] = None
     marks_words: ClassVar[bool] = True

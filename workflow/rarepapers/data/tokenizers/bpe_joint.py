@@ -31,6 +31,7 @@ class BpeJoint:
 
     corpora: ClassVar[str] = "translation"
     config: ClassVar[type] = JointBytePairs
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER, CODES)
 
     def __init__(self, codes: str, **details):
         """codes: text of a merges file in subword-nmt's format. details: further manifest entries."""

@@ -37,6 +37,7 @@ class Sentencepiece:
 
     corpora: ClassVar[str] = "translation"
     config: ClassVar[type] = SentencePiece
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER, MODEL)
 
     def __init__(self, model: bytes, origin: str, **details):
         """model: the bytes of a model file. origin: `published` or `trained`. details: further manifest entries."""

@@ -26,6 +26,7 @@ class Words:
 
     corpora: ClassVar[str] = "language"
     config: ClassVar[type] = PlainWords
+    files: ClassVar[tuple[str, ...]] = (TOKENIZER,)
     marks_words: ClassVar[bool] = False
 
     def __init__(self, kept: int | None = None):
