@@ -9,6 +9,7 @@ import pytest
 from fake_results import PUBLISHED, definition_of, write_results
 
 from rarepapers.__main__ import main
+from rarepapers.metrics.declared import METRICS, Metric
 from rarepapers.reporting.figures import style
 
 
@@ -17,6 +18,15 @@ def vector_graphics_alone():
     """Draw figures only as svg, which pages need; test_figures.py tests the other formats."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(style, "METADATA", {".svg": style.METADATA[".svg"]})
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def made_up_metrics():
+    """Declare the metrics of fake_table.py, of which no direction is better."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("score", "other"):
+            patch.setitem(METRICS, name, Metric("made up", "", "none", {}))
         yield
 
 

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import subprocess
 from collections import Counter
 
 import pytest
@@ -78,16 +79,35 @@ def test_another_workflow_can_use_this_one_as_a_module(project):
     (code,) = re.findall(r"<!-- module:begin -->\n```python\n(.*?)```\n<!-- module:end -->", page, flags=re.DOTALL)
     other = project / "other"
     other.mkdir()
-    code = code.replace("/path/to/raretok", str(project)) + 'print("local:", *workflow._localrules)\n'
+    before = "import os, sys\nconfig['mine'] = 1\nbefore = dict(os.environ), list(sys.path)\n"
+    after = 'print("paths changed:", before != (dict(os.environ), list(sys.path)))\n'
+    code = before + code.replace("/path/to/raretok", str(project)) + after + 'print("local:", *workflow._localrules)\n'
     (other / "Snakefile").write_text(code)
     result = snakemake(other, "-n", "raretok_all")
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout)["raretok_train"] == ALL
+    assert "paths changed: False" in result.stdout
     # A directive `localrules` would name rules without the prefix, and downloads would start on compute nodes.
     (local,) = re.findall(r"^local: (.*)$", result.stdout, flags=re.MULTILINE)
     short = "download merge_counts definition collect cost claims agreement page"
     assert set(local.split()) == {f"raretok_{rule}" for rule in short.split()}
     assert "localrules directive" not in result.stdout
+
+
+def test_a_module_from_a_url_gets_one_sentence(project):
+    subprocess.run(["git", "init", "--quiet", "--initial-branch", "main"], cwd=project, check=True)
+    who = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+    for command in (["add", "Snakefile", "workflow", "config"], [*who, "commit", "-qm", "all"], ["tag", "v1"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    other = project / "other"
+    other.mkdir()
+    source = f'gitfile("{project}", path="Snakefile", tag="v1")'
+    (other / "Snakefile").write_text(
+        f"module raretok:\n    snakefile: {source}\n    config: config\n\nuse rule * from raretok as raretok_*\n"
+    )
+    result = snakemake(other, "-n", "raretok_all")
+    assert result.returncode
+    assert result.stdout.count("raretok works as a module from a clone, not from a URL") == 1, result.stdout
 
 
 def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):
@@ -106,10 +126,12 @@ def test_all_gpu_jobs_of_a_cluster_get_the_partition_of_one_line(project):
 
 
 def test_the_workflow_catalogue_finds_the_same_workflow():
-    """It looks for workflow/Snakefile, which is a link."""
+    """It looks for workflow/Snakefile, which includes the other."""
     result = snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "-F", TABLE8)  # -F: also if it is finished
     assert result.returncode == 0, result.stdout
     assert planned(result.stdout)["train"] == 2
+    # Without a target, too: an included file gives no default target.
+    assert planned(snakemake(ROOT, "-s", "workflow/Snakefile", "-n", "-F").stdout)["train"] == ALL
 
 
 def test_lint_is_clean(project):
@@ -262,6 +284,9 @@ def test_changed_labels_retrain_nothing(finished, tmp_path):
         changed / "config/papers/stop_jostling/paper.yaml",
         lambda paper: paper["methods"]["dut_m1"].update(label="DUT, renamed"),
     )
+    # Printed rows are found by label.
+    numbers = changed / "config/papers/stop_jostling/numbers.csv"
+    numbers.write_text(numbers.read_text().replace("Proposed (DUT, margin=1)", "DUT, renamed"))
     assert "train" not in reasons(changed)
     assert reasons(changed).get("table") == 1
 

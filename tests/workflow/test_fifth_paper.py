@@ -54,12 +54,19 @@ def figure1(definition, item, results):
 '''
 
 
+def sized_as_written(project, paper):
+    """Scale smoke takes the sizes of the paper's own file."""
+    scale = project / "config/scales/smoke.yaml"
+    scale.write_text(scale.read_text().replace("\npapers:\n", f"\npapers:\n  {paper}: {{}}\n"))
+
+
 def test_a_paper_may_not_have_the_name_of_a_rule(project):
     """Each paper is a rule."""
     folder = project / "config" / "papers" / "table"
     folder.mkdir()
     for name, text in (("paper.yaml", PAPER), ("numbers.csv", NUMBERS), ("claims.csv", CLAIMS)):
         (folder / name).write_text(text, encoding="utf-8")
+    sized_as_written(project, "table")
     result = snakemake(project, "-n", "--config", "papers=[table]")
     assert result.returncode == 1
     assert "config/papers/table: a rule has this name; give the paper another one" in result.stdout
@@ -75,6 +82,7 @@ def test_a_fifth_paper_needs_two_folders_and_one_line(project):
         folder.mkdir()
         for name, text in files.items():
             (folder / name).write_text(text)
+    sized_as_written(project, "fifth")
     config = project / "config/config.yaml"
     lines = config.read_text().splitlines()
     config.write_text("\n".join("papers: [fifth]" if line.startswith("papers:") else line for line in lines))

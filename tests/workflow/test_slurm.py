@@ -208,7 +208,8 @@ def finish(process, seconds=400):
 def test_a_whole_paper(cluster, tmp_path):
     project = copy_project(tmp_path / "project")
     # Four runs per job, as for tiny models.
-    packed = ("--group-components", "run=4", "items=20", "shards=50")
+    packed = ("--groups", "train=run", "evaluate=run", "table=items", "figure=items")
+    packed = (*packed, "--group-components", "run=4", "items=20", "shards=50")
     seen = set()
     with ThreadPoolExecutor() as pool:
         running = pool.submit(snakemake, project, "natural_bias", *PROFILE, *packed)
@@ -264,7 +265,7 @@ def check_report(output, job):
     _, _, report = output.partition("Error in group run")
     assert "rule train:" in report
     assert "log: logs/smoke/train/shakespeare/baseline/seed1.txt" in report
-    assert re.search(rf"Logfile \S*/logs/slurm/group_run\w*/{job}\.log:", report)
+    assert re.search(rf"Logfile \S*/logs/slurm/group_run[\w-]*/{job}\.log:", report)
 
 
 def test_a_job_out_of_memory_gets_more(ready):

@@ -3,6 +3,7 @@
 Snakemake's complete log is in .snakemake/log. A dry run and --verbose print it instead.
 """
 
+import re
 import sys
 import time
 from collections import Counter, defaultdict
@@ -12,6 +13,11 @@ from pathlib import Path
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+# A user's mistake that an input function found, among wildcards and a stack trace.
+MISTAKE = re.compile(r"^InputFunctionException .*?\n +UserError: (.*?)\nWildcards:", flags=re.DOTALL)
+# Messages of Snakemake: after Ctrl-C, and of --report.
+STOPPING = "Terminating processes on user request"
+UNFINISHED = "marked for report but does not exist"
 # Number of lines shown of a failed job's log.
 LAST_LINES = 20
 
@@ -20,6 +26,7 @@ REPLACED = {LogEvent.WORKFLOW_STARTED, LogEvent.JOB_STARTED, LogEvent.PROGRESS, 
 UNTOLD = (
     "Assuming unrestricted shared filesystem",
     "Conda environments: ignored",
+    "Missing metadata for file",  # of results from another machine
     "Provided cores:",
     "Provided resources:",
     "Rules claiming more threads",
@@ -49,6 +56,7 @@ class LogHandler(LogHandlerBase):
         self.in_full = settings.dryrun or settings.verbose or settings.debug_dag or settings.printshellcmds
         self.progress = Progress()
         self.failed: dict[int, str] = {}
+        self.is_stopping = False
 
     def setFormatter(self, fmt) -> None:
         """Set Snakemake's formatter for messages that are printed unchanged."""
@@ -58,7 +66,16 @@ class LogHandler(LogHandlerBase):
     def emit(self, record: LogRecord) -> None:
         """Print the part of a Snakemake message that concerns the user."""
         event = getattr(record, "event", None)
-        if self.in_full:
+        text = str(record.msg)
+        mistake = MISTAKE.search(text)
+        self.is_stopping |= text.startswith(STOPPING)
+        if mistake:
+            self.say(mistake[1], ERROR)
+        elif UNFINISHED in text:
+            self.say(
+                f"{text.splitlines()[-1].rstrip('.')}; --report is for a finished workflow, so run it first", ERROR
+            )
+        elif self.in_full:
             self.plain.emit(record)
         elif event == LogEvent.RUN_INFO:
             self.say(self.progress.begin(record.stats))
@@ -71,8 +88,9 @@ class LogHandler(LogHandlerBase):
             name = f"{self.progress.name_of(record.jobid)}  {' '.join(record.log)}"
             shown = [f"    {line}" for line in last_lines(record.log)]
             self.failed[record.jobid] = "\n".join([name, *shown[-1:]])
-            self.say("\n".join([f"failed: {name}", *shown]), ERROR)
-        elif event not in REPLACED and not str(record.msg).startswith(UNTOLD):
+            if not self.is_stopping:  # else it follows at the end, with all others
+                self.say("\n".join([f"failed: {name}", *shown]), ERROR)
+        elif event not in REPLACED and not text.startswith(UNTOLD):
             self.plain.emit(record)
 
     def say(self, text: str, level: int = INFO) -> None:
@@ -84,7 +102,8 @@ class LogHandler(LogHandlerBase):
         """Print the jobs that failed in their last attempt."""
         if self.failed:
             count = "1 job" if len(self.failed) == 1 else f"{len(self.failed)} jobs"
-            self.say("\n".join([f"{count} failed:", *self.failed.values()]), ERROR)
+            what = "stopped" if self.is_stopping else "failed"
+            self.say("\n".join([f"{count} {what}:", *self.failed.values()]), ERROR)
             self.failed = {}
         super().close()
 

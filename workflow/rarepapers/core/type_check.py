@@ -118,7 +118,8 @@ def check_of(kind: object, partial: bool = False) -> Check:
     if origin is Literal:
         words = f"can be {', '.join(map(str, parts))}"
     else:
-        words = {list: "must be a list", dict: "must be a mapping"}.get(origin) or f"must be {SCALARS.get(kind)}"
+        scalar = f"must be {SCALARS.get(kind)}"
+        words = {list: "must be a list, in brackets", dict: "must be a mapping"}.get(origin, scalar)
     inner = [check_of(part, partial) for part in parts] if origin in (list, dict) else []
     fits = _is_a(kind)
 

@@ -24,6 +24,10 @@ FOR_USERS = {
     "accept": ("rarepapers.rule_inputs.accept", "accept finished results from another machine if nothing has changed"),
     "verify": ("rarepapers.planning.verify", "retrain what one claim needs, and compare with the recorded result"),
     "record": ("rarepapers.reporting.record", "copy the files of a scale's report to results/recorded"),
+    "readme": (
+        "rarepapers.reporting.page.readme_command",
+        "write the main numbers of the recorded results into the README",
+    ),
 }
 FOR_RULES = {
     "download": (
@@ -68,10 +72,6 @@ FOR_RULES = {
     "figure": ("rarepapers.reporting.figures.figure_command", "render one figure of a paper"),
     "claims": ("rarepapers.reporting.claims.claims_command", "give a verdict on every claim of the papers"),
     "agreement": ("rarepapers.reporting.claims.agreement", "compute how far our numbers agree with the printed ones"),
-    "readme": (
-        "rarepapers.reporting.page.readme_command",
-        "write the main numbers of the recorded results into the README",
-    ),
     "page": ("rarepapers.reporting.page.page_command", "render the report: pages that need no network"),
 }
 COMMANDS = FOR_USERS | FOR_RULES
