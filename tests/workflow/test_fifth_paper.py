@@ -64,8 +64,15 @@ def test_a_paper_may_not_have_the_name_of_a_rule(project):
     """Each paper is a rule."""
     folder = project / "config" / "papers" / "table"
     folder.mkdir()
-    for name, text in (("paper.yaml", PAPER), ("numbers.csv", NUMBERS), ("claims.csv", CLAIMS)):
+    for name, text in (
+        ("paper.yaml", PAPER),
+        ("numbers.csv", NUMBERS),
+        ("claims.csv", CLAIMS.replace("fifth.", "table.")),
+    ):
         (folder / name).write_text(text, encoding="utf-8")
+    shown = project / "workflow/rarepapers/papers/table"
+    shown.mkdir()
+    (shown / "figures.py").write_text(FIGURES)
     sized_as_written(project, "table")
     result = snakemake(project, "-n", "--config", "papers=[table]")
     assert result.returncode == 1
