@@ -74,6 +74,8 @@ def use(project, options):
     paper = project / "config/papers/fifth/paper.yaml"
     paper.parent.mkdir()
     paper.write_text(PAPER.replace(DECODER, f"{{name: recurrent_model, width: 8, context: 16, {options}}}"))
+    scale = project / "config/scales/smoke.yaml"
+    scale.write_text(scale.read_text().replace("\npapers:\n", "\npapers:\n  fifth: {}\n"))
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
     return subprocess.run([sys.executable, "-c", USES], cwd=project, env=environment, capture_output=True, text=True)
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -110,6 +110,9 @@ def test_stand_ins(token, shown):
 
 
 @given(TOKENS)
+@example("0.")
+@example("123456789) x")
+@example("1234567890.")
 def test_markdown(token):
     shown = visible_text(token)
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -21,7 +21,9 @@ WITHOUT_INK = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 RIGHT_TO_LEFT = frozenset(["R", "AL", "AN"])
 ISOLATE, END_OF_ISOLATE = "\N{FIRST STRONG ISOLATE}", "\N{POP DIRECTIONAL ISOLATE}"
 # Punctuation that Markdown could interpret: anywhere, except between letters, at the start of a paragraph.
-MARKDOWN = re.compile(r"[\\|*<`\[&~]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[-+](?=[\s-]|$)")
+# There a number of up to nine digits with a point or bracket begins a list.
+NUMBERED = "|".join(rf"(?<=^[0-9]{{{digits}}})" for digits in range(1, 10))
+MARKDOWN = re.compile(rf"[\\|*<`\[&~]|(?<![^\W_])_|_(?![^\W_])|^[#>]|^[-+](?=[\s-]|$)|(?:{NUMBERED})[.)](?=\s|$)")
 LATEX = {
     "\\": "\\textbackslash{}",
     "&": "\\&",
