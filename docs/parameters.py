@@ -1,10 +1,11 @@
 """Write docs/parameters.md, a page of every key of the config files, the JSON schemas that editors check them with, and
-the lists of metrics in docs/results.md.
+the lists of metrics in docs/results.md and of csv columns in docs/adding_a_paper.md.
 
     python docs/parameters.py
 
 Page and schemas come from the types that check config: `config_types` of experiments, `catalogue_types`, `throughput`.
-What a key means stands in the comment above it there. The lists come from `metrics/declared.py`.
+What a key means stands in the comment above it there. The lists come from `metrics/declared.py` and
+`reporting/paper_files.py`.
 """
 
 import inspect
@@ -23,6 +24,7 @@ from rarepapers.data.catalogue_types import Corpora, DataSets  # noqa: E402
 from rarepapers.experiments.config_types import Choices, Paper, Scale  # noqa: E402
 from rarepapers.metrics.declared import rows_of  # noqa: E402
 from rarepapers.planning.throughput import Measurements  # noqa: E402
+from rarepapers.reporting.paper_files import CLAIMS, NUMBERS  # noqa: E402
 
 # By the name of its schema: the files of config/ that are of a type.
 FILES = {
@@ -170,24 +172,37 @@ def page() -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(parts))
 
 
-def with_metrics(text: str) -> str:
-    """A page with the list of a kind's metrics between `<!-- metrics: KIND -->` and `<!-- end -->`."""
+def metric_lines(kind: str) -> list[str]:
+    """The metrics of a kind of evaluation, as a table."""
+    lines = ["| metric | group | split | unit | better | |", "|---|---|---|---|---|---|"]
+    return lines + [
+        f"| `{name}` | {groups} | {splits} | {metric.unit} | {metric.better} | {metric.says} |"
+        for name, metric, groups, splits in rows_of(kind)
+    ]
+
+
+def column_lines(file: str) -> list[str]:
+    """The columns of a paper's csv file, as a table."""
+    columns = {"numbers.csv": NUMBERS, "claims.csv": CLAIMS}[file]
+    return ["| column | content |", "|---|---|", *(f"| `{name}` | {says} |" for name, says in columns.items())]
+
+
+def with_lists(path: str) -> str:
+    """A page with its lists between `<!-- metrics: KIND -->` or `<!-- columns: FILE -->` and `<!-- end -->`."""
 
     def listed(marked: re.Match) -> str:
-        lines = ["| metric | group | split | unit | better | |", "|---|---|---|---|---|---|"]
-        for name, metric, groups, splits in rows_of(marked["kind"]):
-            lines.append(f"| `{name}` | {groups} | {splits} | {metric.unit} | {metric.better} | {metric.says} |")
-        return "\n".join([marked["begin"], *lines, marked["end"]])
+        make = {"metrics": metric_lines, "columns": column_lines}[marked[2]]
+        return "\n".join([marked[1], *make(marked[3]), marked[4]])
 
-    pattern = r"(?P<begin><!-- metrics: (?P<kind>\w+) -->)\n.*?(?P<end><!-- end -->)"
-    return re.sub(pattern, listed, text, flags=re.DOTALL)
+    text = (ROOT / path).read_text(encoding="utf-8")
+    return re.sub(r"(<!-- (metrics|columns): (\S+) -->)\n.*?(<!-- end -->)", listed, text, flags=re.DOTALL)
 
 
 def files() -> dict[str, str]:
     """Content of every file that this writes, by its path in the project."""
     schemas = {f"config/schemas/{name}.schema.json": schema_text(kind) for name, (_, kind) in FILES.items()}
-    lists = with_metrics((ROOT / "docs" / "results.md").read_text(encoding="utf-8"))
-    return {"docs/parameters.md": page(), "docs/results.md": lists} | schemas
+    lists = {path: with_lists(path) for path in ("docs/results.md", "docs/adding_a_paper.md")}
+    return {"docs/parameters.md": page()} | lists | schemas
 
 
 if __name__ == "__main__":
