@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.workflow.test_fifth_paper import PAPER
+from tests.workflow.test_fifth_paper import FILES
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = """
@@ -73,7 +73,8 @@ def use(project, options):
     """Build an experiment's run table and model in a copy of the package."""
     paper = project / "config/papers/fifth/paper.yaml"
     paper.parent.mkdir()
-    paper.write_text(PAPER.replace(DECODER, f"{{name: recurrent_model, width: 8, context: 16, {options}}}"))
+    text = FILES["config/papers/fifth/paper.yaml"]
+    paper.write_text(text.replace(DECODER, f"{{name: recurrent_model, width: 8, context: 16, {options}}}"))
     scale = project / "config/scales/smoke.yaml"
     scale.write_text(scale.read_text().replace("\npapers:\n", "\npapers:\n  fifth: {}\n"))
     environment = os.environ | {"PYTHONPATH": str(project / "workflow")}
