@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -73,7 +74,8 @@ def use(project, options):
     """Build an experiment's run table and model in a copy of the package."""
     paper = project / "config/papers/fifth/paper.yaml"
     paper.parent.mkdir()
-    text = FILES["config/papers/fifth/paper.yaml"]
+    # Without the column of the metric that the page adds, too.
+    text = re.sub(r"\n +norm: .*", "", FILES["config/papers/fifth/paper.yaml"])
     paper.write_text(text.replace(DECODER, f"{{name: recurrent_model, width: 8, context: 16, {options}}}"))
     scale = project / "config/scales/smoke.yaml"
     scale.write_text(scale.read_text().replace("\npapers:\n", "\npapers:\n  fifth: {}\n"))
