@@ -149,6 +149,7 @@ def uneven(rank, store, folder, reduction):
     """One step in the first process and two in the second, of as many texts."""
     distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=2)
     torch.save(summed_losses(range(1 + rank), reduction), f"{folder}/{rank}.pt")
+    distributed.barrier()  # Else the first could leave before the second has connected to it.
     distributed.destroy_process_group()
 
 
