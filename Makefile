@@ -33,7 +33,7 @@ report: cores environment ## reproduce the papers and print where the report is 
 slurm: environment ## reproduce the papers on a cluster with SLURM, from its login node
 	@sh envs/run.sh "$(if $(SCALE),scale=$(SCALE)) $$CONFIG" --workflow-profile slurm $(ARGS)
 
-recorded: cores environment-report ## render the report of results/recorded/SCALE (default small) without training, without torch
+recorded: cores environment-report ## render the report of results/recorded/SCALE (default small), without training or torch
 	@sh envs/run.sh "scale=$(RECORDED_SCALE) recorded=true $$CONFIG" --cores $(CORES) $(ARGS)
 
 finished: cores environment-report ## render the report of the finished runs of SCALE, even while others are running
@@ -66,10 +66,12 @@ lint: environment-test ## check the style of Python and Snakemake files
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakefmt --check Snakefile workflow/rules
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" .venv/bin/python -m snakemake --lint
 
-record-page: environment ## render the report of results/recorded/SCALE (default small), fill README.md and docs/, stage all for git
+record-page: environment ## render the report of results/recorded/SCALE (default small) into it, fill README.md and docs/, stage all
 	@$(MAKE) recorded
+	@sh envs/publish.sh $(RECORDED_SCALE)
 	@sh envs/fill_pages.sh $(RECORDED_SCALE)
 	@$(MAKE) recorded # the report's first page shows the README
+	@sh envs/publish.sh $(RECORDED_SCALE)
 	@git add README.md docs/*.md results/recorded/$(RECORDED_SCALE) && du -ch results/recorded/$(RECORDED_SCALE)/report/*
 
 docs: environment-test ## build the API reference of the losses and metrics in docs-site/

@@ -83,12 +83,14 @@ try:
     TABLE.runs  # checks every method now, so that a mistake is reported in one sentence
     report_inputs.check_paper_files(TABLE)
     report_inputs.check_measured(TABLE)
+    report_inputs.link_measurements(TABLE)
 except UserError as error:
     raise WorkflowError(str(error)) from None
 
 
 pathvars:
     results=TABLE.results,
+    rendered=TABLE.rendered,
     logs=TABLE.logs,
     config=str(PROJECT / "config"),
     docs=str(PROJECT / "docs"),

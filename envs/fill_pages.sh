@@ -6,7 +6,7 @@ results=results/recorded/$1
 # In the order of config/config.yaml, in which the README lists the papers.
 papers=$(sed -n 's/^papers: *\[\(.*\)\].*/\1/p' config/config.yaml | tr -d ' ' | tr , ' ')
 exec .venv/bin/python -m rarepapers readme \
-    --definitions $(for paper in $papers; do echo "$results/definitions/$paper.json"; done) \
+    --definitions $(for paper in $papers; do echo "results/rendered/$1/definitions/$paper.json"; done) \
     --results "$results" \
     --published config/papers \
     --readme README.md \

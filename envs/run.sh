@@ -47,7 +47,7 @@ started=$(mktemp) || exit 1
 trap : INT TERM
 python -m snakemake "$@"
 status=$?
-report=results/${recorded:+recorded/}$scale/report/index.html
+report=results/${recorded:+rendered/}$scale/report/index.html
 made=$(find "$report" -newer "$started" 2>/dev/null)
 rm -f "$started"
 if [ "$status" -ne 0 ]; then

@@ -158,6 +158,24 @@ def test_the_report_shows_three_runs_and_names_the_missing_ones(half):
     assert "threshold_m2" in set(pd.read_csv(results / "metrics.csv")["method"])
 
 
+def test_rendering_leaves_recorded_files_as_they_are(project):
+    """Whether it succeeds or fails, since another folder gets its files."""
+    recorded, target = project / "results/recorded/small", "results/rendered/small/tables/stop_jostling/table1.csv"
+    for run in FINISHED:
+        shutil.copytree(RECORDED / run, recorded / "runs" / run)
+    (recorded / "tables/stop_jostling").mkdir(parents=True)
+    (recorded / "tables/stop_jostling/table1.csv").write_text("of an earlier rendering\n")
+    before = {path: path.read_bytes() for path in recorded.rglob("*.*")}
+    config = ("--cores", 1, "--config", "scale=small", "recorded=true", "papers=[stop_jostling]", "--", target)
+    made = snakemake(project, *config)
+    assert made.returncode == 0, made.stdout
+    assert "0.0" in (project / target).read_text()
+    (project / "workflow/rarepapers/reporting/tables/table_command.py").write_text("raise SystemExit(1)\n")
+    assert snakemake(project, *config).returncode == 1
+    assert not (project / target).exists()
+    assert {path: path.read_bytes() for path in recorded.rglob("*.*")} == before
+
+
 def test_only_a_report_of_all_recorded_runs_shows_the_readme():
     recorded = {"finished": False, "recorded": True}
     assert report.readme(table(ROOT, **recorded)) == ["README.md"]

@@ -11,14 +11,16 @@ REQUIRED INPUTS:
 
 OUTPUTS:
 
-    definition = results/<scale>/definitions/<paper>.json, the config of a paper
-    metrics = results/<scale>/metrics.csv
-    cost    = results/<scale>/cost.csv
-    tables  = results/<scale>/tables/<paper>/<item>.{csv,md,tex}
-    figures = results/<scale>/figures/<paper>/<item>.{svg,png,pdf}
-    claims  = results/<scale>/claims.csv
-    agreement = results/<scale>/agreement.csv
-    pages   = results/<scale>/report/*.html, index.html first
+    definition = <rendered>/definitions/<paper>.json, the config of a paper
+    metrics = <rendered>/metrics.csv
+    cost    = <rendered>/cost.csv
+    tables  = <rendered>/tables/<paper>/<item>.{csv,md,tex}
+    figures = <rendered>/figures/<paper>/<item>.{svg,png,pdf}
+    claims  = <rendered>/claims.csv
+    agreement = <rendered>/agreement.csv
+    pages   = <rendered>/report/*.html, index.html first
+
+<rendered> is results/<scale>, or results/rendered/<scale> for recorded runs, which link_measurements shows there.
 
 These rules need neither torch nor a GPU, and training and evaluation read none of their files. A table or figure reads
 only the arrays of its own methods. Two params appear in no shell line; they are there because Snakemake reruns a job
@@ -28,7 +30,7 @@ Tables and figures may be cluster jobs; the other rules take seconds and are loc
 """
 
 # Files of all papers: their config for the report, and their claims and printed numbers.
-DEFINITIONS = expand("<results>/definitions/{paper}.json", paper=TABLE.papers)
+DEFINITIONS = expand("<rendered>/definitions/{paper}.json", paper=TABLE.papers)
 PRINTED = expand("<config>/papers/{paper}/{file}.csv", paper=TABLE.papers, file=["claims", "numbers"])
 
 
@@ -39,7 +41,7 @@ rule collect:
     input:
         metrics=report_inputs.metrics(TABLE),
     output:
-        metrics="<results>/metrics.csv",
+        metrics="<rendered>/metrics.csv",
     log:
         "<logs>/collect.txt",
     localrule: True
@@ -63,7 +65,7 @@ rule cost:
     input:
         metrics=report_inputs.metrics(TABLE),
     output:
-        cost="<results>/cost.csv",
+        cost="<rendered>/cost.csv",
     log:
         "<logs>/cost.txt",
     localrule: True
@@ -88,7 +90,7 @@ rule definition:
         paper=ancient("<config>/papers/{paper}/paper.yaml"),
         scale=ancient(f"<config>/scales/{TABLE.scale}.yaml"),
     output:
-        definition="<results>/definitions/{paper}.json",
+        definition="<rendered>/definitions/{paper}.json",
     log:
         "<logs>/definition/{paper}.txt",
     localrule: True
@@ -114,18 +116,18 @@ rule table:
     Render {wildcards.item} of {wildcards.paper}, with printed and reproduced numbers
     """
     input:
-        definition="<results>/definitions/{paper}.json",
+        definition="<rendered>/definitions/{paper}.json",
         measured=report_inputs.measurements(TABLE),
         published=report_inputs.printed(TABLE),
     output:
         csv=report(
-            "<results>/tables/{paper}/{item}.csv",
+            "<rendered>/tables/{paper}/{item}.csv",
             caption="../report/table.rst",
             category=report_inputs.title(TABLE),
             subcategory="tables",
             labels=report_inputs.labels(TABLE),
         ),
-        texts=multiext("<results>/tables/{paper}/{item}", ".md", ".tex"),
+        texts=multiext("<rendered>/tables/{paper}/{item}", ".md", ".tex"),
     log:
         "<logs>/table/{paper}/{item}.txt",
     wildcard_constraints:
@@ -154,18 +156,18 @@ rule figure:
     Draw {wildcards.item} of {wildcards.paper}
     """
     input:
-        definition="<results>/definitions/{paper}.json",
+        definition="<rendered>/definitions/{paper}.json",
         measured=report_inputs.measurements(TABLE),
         published=report_inputs.printed(TABLE),
     output:
         svg=report(
-            "<results>/figures/{paper}/{item}.svg",
+            "<rendered>/figures/{paper}/{item}.svg",
             caption="../report/figure.rst",
             category=report_inputs.title(TABLE),
             subcategory="figures",
             labels=report_inputs.labels(TABLE),
         ),
-        pictures=multiext("<results>/figures/{paper}/{item}", ".png", ".pdf"),
+        pictures=multiext("<rendered>/figures/{paper}/{item}", ".png", ".pdf"),
     log:
         "<logs>/figure/{paper}/{item}.txt",
     wildcard_constraints:
@@ -195,12 +197,12 @@ rule claims:
     """
     input:
         definitions=DEFINITIONS,
-        metrics="<results>/metrics.csv",
+        metrics="<rendered>/metrics.csv",
         measured=report_inputs.measurements_for_claims(TABLE),
         printed=PRINTED,
     output:
         claims=report(
-            "<results>/claims.csv",
+            "<rendered>/claims.csv",
             caption="../report/claims.rst",
             category="claims",
             labels={"item": "verdicts on the claims"},
@@ -231,12 +233,12 @@ rule agreement:
     """
     input:
         definitions=DEFINITIONS,
-        metrics="<results>/metrics.csv",
+        metrics="<rendered>/metrics.csv",
         gpt2=report_inputs.gpt2_measured(TABLE),
         printed=PRINTED,
     output:
         agreement=report(
-            "<results>/agreement.csv",
+            "<rendered>/agreement.csv",
             caption="../report/agreement.rst",
             category="claims",
             labels={"item": "agreement with the printed numbers"},
@@ -267,8 +269,8 @@ rule page:
     """
     input:
         definitions=DEFINITIONS,
-        metrics="<results>/metrics.csv",
-        summaries=expand("<results>/{name}.csv", name=["claims", "agreement", "cost"]),
+        metrics="<rendered>/metrics.csv",
+        summaries=expand("<rendered>/{name}.csv", name=["claims", "agreement", "cost"]),
         shown=report_inputs.all_items(TABLE),
         compared=report_inputs.comparisons(TABLE),
         printed=PRINTED,

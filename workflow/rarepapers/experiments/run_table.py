@@ -103,6 +103,14 @@ class RunTable:
         return results_folder(self.config)
 
     @property
+    def rendered(self) -> str:
+        """Folder of the scale's tables, figures, verdicts and report, relative to `root`.
+
+        Recorded runs are rendered beside those in git, which only a finished report replaces (`make record-page`).
+        """
+        return f"results/rendered/{self.scale}" if self.config["recorded"] else self.results
+
+    @property
     def logs(self) -> str:
         """Folder of the logs of the scale's jobs."""
         return f"logs/{self.scale}"

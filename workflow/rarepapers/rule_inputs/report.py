@@ -5,6 +5,7 @@ Wildcards are paper and item.
 
 import hashlib
 import json
+import os
 import shlex
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,8 @@ from rarepapers.rule_inputs.evaluate import translating
 from rarepapers.rule_inputs.per_job import per_job
 
 FORMS = {"tables": ("csv", "md", "tex"), "figures": ("svg", "png", "pdf")}
+# Folders of measurements in a scale's results.
+MEASURED = ("runs", "comparisons", "gpt2")
 # Kinds of tables with a file of printed values of their own.
 PRINTED = ("neighbours", "hyperparameters")
 
@@ -28,7 +31,7 @@ PRINTED = ("neighbours", "hyperparameters")
 
 def items(table: RunTable, paper: str) -> list[str]:
     """All tables and figures of a paper, in every format."""
-    folder, settings = table.results, table.papers[paper]
+    folder, settings = table.rendered, table.papers[paper]
     return [
         f"{folder}/{kind}/{paper}/{item}.{form}" for kind in FORMS for item in settings[kind] for form in FORMS[kind]
     ]
@@ -45,7 +48,7 @@ def pages(table: RunTable) -> list[str]:
     The names are those of reporting/page, whose import would slow down every dry run.
     """
     names = [f"{page}.html" for page in ("index", *table.papers, "method", "cost", "provenance")]
-    return [f"{table.results}/report/{name}" for name in (*names, "overview.svg")]
+    return [f"{table.rendered}/report/{name}" for name in (*names, "overview.svg")]
 
 
 def readme(table: RunTable) -> list[str]:
@@ -78,6 +81,17 @@ def entry(table: RunTable, wildcards) -> dict:
 def metrics(table: RunTable) -> list[str]:
     """metrics.json of every run."""
     return available(table, [f"{table.folder(run)}/metrics.json" for run in table.runs.values()])
+
+
+def link_measurements(table: RunTable) -> None:
+    """Show recorded measurements in the folder in which they are rendered."""
+    if table.rendered == table.results:
+        return
+    folder = table.root / table.rendered
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in MEASURED:
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(os.path.relpath(table.root / table.results / name, folder))
 
 
 def check_measured(table: RunTable) -> None:
