@@ -11,6 +11,7 @@ from rarepapers.data.catalogue import (
     corpora_of_kind,
     corpus_definition,
     corpus_params,
+    corpus_title,
     external_text,
     file_params,
     find_corpus,
@@ -59,6 +60,24 @@ def test_the_real_catalogue_is_valid_and_consistent():
             if dataset != "synthetic":
                 find_file(datasets, dataset, path)
         corpus_definition(corpora, datasets, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("tiny_shakespeare_halves", "tiny Shakespeare (halves)"),
+        ("wikitext-2_gpt2", "WikiText-2 (gpt2)"),
+        ("wmt14_en-de_bpe37k", "WMT14 En-De (bpe37k)"),
+        ("kirundi_run-en", "Kirundi Run-En"),
+        ("wikitext-2_en", "WikiText-2"),
+        ("synthetic_translation_reverse", "synthetic pair"),
+        ("flores200", "FLORES-200"),
+        ("newstest2013", "newstest2013"),
+    ],
+)
+def test_titles_of_corpora_and_of_other_texts(name, title):
+    datasets = load_datasets(ROOT / "config" / "datasets.yaml")
+    assert corpus_title(load_corpora(ROOT / "config" / "corpora.yaml"), datasets, name) == title
 
 
 def pair_paths(corpora, name):

@@ -48,7 +48,7 @@ def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **chang
     }
     raw = {"paper": paper, "title": config["title"], "scale": scale, "scale_title": SCALES[scale]}
     raw |= {"comparable": comparable, "methods": methods, "settings": config["experiments"]}
-    raw |= {key: config[key] for key in ("tables", "figures", "gpt2") if key in config}
+    raw |= {key: config[key] for key in ("tables", "figures", "gpt2", "abbreviations") if key in config}
     return raw | changes, config
 
 

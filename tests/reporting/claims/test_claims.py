@@ -269,9 +269,8 @@ def test_seeds_of_other_rows_are_pooled(tmp_path):
 
 def test_synthetic_text_is_not_judged(scale):
     raw = json.loads(scale.text)
-    for settings in raw["settings"].values():
-        settings["corpus"] = {"name": "synthetic_characters"}
-    rows = judge_paper(parse_definition(json.dumps(raw | {"comparable": False})), read_results(scale.folder), PUBLISHED)
+    raw |= {"synthetic": True, "comparable": False}
+    rows = judge_paper(parse_definition(json.dumps(raw)), read_results(scale.folder), PUBLISHED)
     assert {row["verdict"] for row in rows if row["kind"] == "experiment"} == {"not judged", "not run"}
     seen = {row["id"]: row for row in rows}["stop_jostling.t1.mono_worse"]
     assert (seen["p"], seen["size"], seen["lean"]) == ("", "unknown", "")

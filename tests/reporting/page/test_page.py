@@ -354,5 +354,7 @@ def test_a_bleu_that_preparation_limits_is_named(tmp_path):
     rows += [("other", "reference_bleu", "test", 80), ("e", "bleu", "test@best", 20)]
     rows = [["p", experiment, "m", 1, metric, "", split, value, 9, "", ""] for experiment, metric, split, value in rows]
     results = results_with(tmp_path, rows)
-    assert ceilings(results, {"e"}).endswith("the references themselves have a BLEU of 97.47 (e, FLORES-200).")
-    assert ceilings(results, {"another"}) == ""
+    definition = replace(made_up({"m": "M"}), titles={"flores200": "FLORES-200"})
+    said = "the references themselves have a BLEU of 97.47 (e, FLORES-200)."
+    assert ceilings(definition, results, {"e"}).endswith(said)
+    assert ceilings(definition, results, {"another"}) == ""

@@ -133,6 +133,30 @@ def find_corpus(corpora: dict, name: str) -> dict:
     return corpora[name]
 
 
+def corpus_title(corpora: dict, datasets: dict, name: str) -> str:
+    """How the report names a corpus: data set, direction, and what else its name has: Multi30k De-En (bpe).
+
+    A text that is no corpus, such as another domain's, is named by the data set of its name, or by its name.
+    """
+    if name not in corpora:
+        return datasets.get(name, {}).get("title", name)
+    entry = corpora[name]
+    forward = corpora[entry["reverse_of"]] if "reverse_of" in entry else entry
+    if "synthetic" in forward:
+        return "synthetic pair" if entry["kind"] == "translation" else "synthetic text"
+    dataset = forward["dataset"] if "dataset" in forward else forward["files"]["train"][0]["dataset"]
+    languages = forward.get("languages", {}).values()
+    direction = "-".join(reversed(languages) if forward is not entry else languages)
+    words = name.removeprefix(dataset).strip("_").split("_")
+    more = [word for word in words if word and word != direction and not dataset.startswith(word)]
+    title = datasets[dataset].get("title", dataset)
+    if entry["kind"] == "unigrams":
+        return title
+    if direction:
+        title += f" {'-'.join(map(str.capitalize, direction.split('-')))}"
+    return f"{title} ({' '.join(more)})" if more else title
+
+
 def find_file(datasets: dict, dataset: str, name: str) -> Wanted:
     """The file or archive member `name` of `dataset`; raises UserError with the known names if there is none."""
     if dataset not in datasets:

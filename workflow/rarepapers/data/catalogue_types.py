@@ -56,6 +56,8 @@ class File(TypedDict, total=False):
 class DataSet(TypedDict):
     description: Text
     licence: Text
+    # How the report names it; default: its name.
+    title: NotRequired[Text]
     # Its folder in a data mirror; default: its name.
     mirror: NotRequired[Path]
     files: Annotated[dict[Path, File], Limit("minProperties", 1)]

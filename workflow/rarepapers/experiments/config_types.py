@@ -493,6 +493,8 @@ class Paper(TypedDict, total=False):
     # Text of the reproducibility summary.
     summary: each(str, "easy", "difficult", "code")
     headline: Headline
+    # And what they mean; the report explains those that occur in claims and tables.
+    abbreviations: dict[str, str]
     # Number of seeds, if not the scale's.
     seeds: Positive
     # Whether there are printed numbers to compare with; default: true.

@@ -17,7 +17,7 @@ class Method:
 
     groups: the groups on which it is measured, if not all. trained: its seeds in every experiment in which it is
     trained at this scale, if known. planned: the seeds that the scale has, without those that were added later; None:
-    all.
+    all. place: its number among the paper's methods, from 0.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Method:
     groups: tuple[str, ...] | None = None
     trained: dict[str, list[int]] | None = field(default=None, hash=False)
     planned: tuple[int, ...] | None = None
+    place: int = 0
 
     def with_planned_seeds(self) -> "Method":
         """The method without seeds that were added later."""
@@ -89,6 +90,11 @@ class Definition:
     scale_shows: str = ""  # what verdicts at this scale can and cannot show
     equivalence: float = 0.5
     source: dict = field(default_factory=dict)  # the paper's title, authors, venue, url
+    titles: dict[str, str] = field(default_factory=dict)  # display names of corpora and of other domains' texts
+    # Display names of the texts that provide a bias's unigrams, by corpus and start.
+    unigrams: dict[str, dict[str, str]] = field(default_factory=dict)
+    abbreviations: dict[str, str] = field(default_factory=dict)  # and their meanings
+    synthetic: bool = False  # whether a corpus of the scale is synthetic; its numbers show only that the rules work
     outdated: list[str] = field(default_factory=list)
     summary: dict = field(default_factory=dict)  # what was easy and difficult, and what the authors' code showed
 
@@ -182,6 +188,14 @@ class Definition:
         """Name of an experiment's corpus at this scale; the experiment's own name if unknown."""
         return self.settings.get(experiment, {}).get("corpus", {}).get("name", experiment)
 
+    def title_of(self, text: str) -> str:
+        """Display name of a corpus, or of another domain's text; the name itself if unknown."""
+        return self.titles.get(text, text)
+
+    def corpus_title(self, experiment: str) -> str:
+        """Display name of an experiment's corpus at this scale."""
+        return self.title_of(self.corpus(experiment))
+
     def entry(self, item: str) -> dict:
         """The config entry of a table or figure; raises UserError for an unknown one."""
         entries = self.tables | self.figures
@@ -208,8 +222,13 @@ def parse_definition(text: str) -> Definition:
 def definition_of(raw: dict) -> Definition:
     """The Definition of the JSON that the command `definition` writes."""
     methods = {
-        name: Method(name, **{key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()})
-        for name, entry in raw["methods"].items()
+        name: Method(name, **{key: _fixed(value) for key, value in entry.items()}, place=place)
+        for place, (name, entry) in enumerate(raw["methods"].items())
     }
     known = {one.name: raw[one.name] for one in fields(Definition) if one.name in raw}
     return Definition(**known | {"methods": methods})
+
+
+def _fixed(value: object) -> object:
+    """A JSON list as a tuple."""
+    return tuple(value) if isinstance(value, list) else value

@@ -7,11 +7,12 @@ import hashlib
 import json
 import os
 import shlex
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
 from rarepapers.core.errors import UserError
+from rarepapers.data.catalogue import corpus_title
 from rarepapers.experiments.grids import has_candidates
 from rarepapers.experiments.run_table import Run, RunTable, paper_ids
 from rarepapers.reporting import paper_files
@@ -230,7 +231,24 @@ def definition(table: RunTable, paper: str) -> dict:
         "outdated": [
             run.name for run in table.runs.values() if run.paper == paper and table.folder(run) in outdated(table)
         ],
-        **{key: settings.get(key, {}) for key in ("headline", "source", "summary")},
+        **{key: settings.get(key, {}) for key in ("headline", "source", "summary", "abbreviations")},
+        **_texts(table, paper),
+    }
+
+
+def _texts(table: RunTable, paper: str) -> dict:
+    """The texts of a paper's experiments: display names, that of the unigrams' text, and whether any is synthetic."""
+    trained = {experiment["corpus"]["name"] for experiment in table.papers[paper]["experiments"].values()}
+    # Experiments can have the name of the published corpus.
+    names = trained | (table.corpora.keys() & table.papers[paper]["experiments"].keys())
+    forward = {name: table.corpora[table.corpora[name].get("reverse_of", name)] for name in sorted(names)}
+    domains = {domain for corpus in forward.values() for domain in corpus.get("domains", {})}
+    title = partial(corpus_title, table.corpora, table.datasets)
+    texts = {name: corpus.get("external_counts", {}) for name, corpus in forward.items()}
+    return {
+        "titles": {name: title(name) for name in sorted(names | domains)},
+        "unigrams": {name: {start: title(text) for start, text in of.items()} for name, of in texts.items()},
+        "synthetic": any("synthetic" in forward[name] for name in trained),
     }
 
 

@@ -12,7 +12,6 @@ from rarepapers.core.special_types import SEPARATOR
 from rarepapers.metrics.type_language import TARGET, language_of
 from rarepapers.reporting import translation_metrics
 from rarepapers.reporting.claims.figure_claims import group_slices
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.figures import language_panels
 from rarepapers.reporting.figures.shown import Drawn, NotRun, first_run, seeds_note, with_arrays
@@ -52,7 +51,7 @@ def _counterpart(draw, definition: Definition, item: str, results: Results) -> D
 
 
 def _corpus(definition: Definition, method: Method) -> str:
-    return corpus_title(definition.corpus(method.experiment))
+    return definition.corpus_title(method.experiment)
 
 
 def _without_target(arrays: dict[str, np.ndarray]) -> str:

@@ -27,12 +27,14 @@ from rarepapers.reporting.claims.truths import (
     naming_seeds,
     of_seed,
 )
-from rarepapers.reporting.corpus_names import corpus_title
+from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.statistics import over_seeds
 
 NONE, ZERO, UNIGRAM, C4 = "none", "zero", "unigram", "c4"
 # The experiment of figures 4 and 11 and the first with a C4 start; and the one with its own figures.
 IWSLT14, WMT14 = "iwslt14_de-en", "wmt14_de-en"
+# The paper's text of other unigrams; a corpus of another language pair has a replacement.
+PUBLISHED_TEXT = "C4"
 MOST = 5 / 6  # share of the data sets
 
 Values = Callable[[Evidence, str], dict[int, float]]
@@ -47,6 +49,11 @@ def data_sets(evidence: Evidence) -> list[str]:
     return found
 
 
+def unigram_text(definition: Definition, experiment: str) -> str:
+    """Name of the text whose unigrams start a bias in place of the training text's: C4, or its replacement."""
+    return definition.unigrams.get(definition.corpus(experiment), {}).get(C4, PUBLISHED_TEXT)
+
+
 def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence], Judged]) -> tuple[list[Judged], str]:
     """`judge` on the evidence of each experiment, and a note on those that were not run or are undefined (or "").
 
@@ -57,7 +64,7 @@ def each(evidence: Evidence, experiments: list[str], judge: Callable[[Evidence],
         try:
             found.append(judge(evidence.within(experiment)))
         except Missing as reason:
-            missing[corpus_title(evidence.definition.corpus(experiment))] = reason
+            missing[evidence.definition.corpus_title(experiment)] = reason
     if not found:
         raise next(iter(missing.values()), Missing("no data set of the paper is run at this scale"))
     undefined = [f"{name} is undefined: {why}" for name, why in missing.items() if isinstance(why, Undefined)]

@@ -30,11 +30,11 @@ from rarepapers.papers.natural_bias.bias_starts import (
     mean,
     measured,
     most,
+    unigram_text,
 )
 from rarepapers.reporting import translation_metrics
 from rarepapers.reporting.claims.evidence import Evidence, Found
 from rarepapers.reporting.claims.truths import Missing, Truth, Undefined, all_of, at_least, greater, known
-from rarepapers.reporting.corpus_names import corpus_title, unigram_text
 from rarepapers.reporting.statistics.over_seeds import mean_text
 
 REGULARISED = "regularised"  # prefix of the methods of figure 11
@@ -186,7 +186,7 @@ def f12_ood(evidence: Evidence) -> Found:
 
     def judge(here: Evidence) -> list[dict[int, Truth]]:
         experiment, truths = here.definition.methods[NONE].experiment, []
-        corpus = corpus_title(here.definition.corpus(experiment))
+        corpus = here.definition.corpus_title(experiment)
         domains = translation_metrics.test_domains(here.results, experiment)
         if not domains:
             raise Missing("no other domain was translated")
@@ -194,7 +194,7 @@ def f12_ood(evidence: Evidence) -> Found:
             values = [_ood(domain)(here, name) for name in (NONE, ZERO, UNIGRAM)]
             truths.append(here.per_seed(lambda *_: Truth(True, 0.0), *values))
             means = ", ".join(mean_text(of, ".2f") for of in values)
-            said.append(f"{corpus} on {corpus_title(domain)} {means}")
+            said.append(f"{corpus} on {here.definition.title_of(domain)} {means}")
         return truths
 
     parts, without = each(evidence, list(evidence.definition.settings), judge)
@@ -250,7 +250,7 @@ def f16_c4_ood(evidence: Evidence) -> Found:
         raise Missing("no other domain was translated")
     pairs = [[_ood(domain)(here, name) for name in (C4, UNIGRAM)] for domain in found]
     parts = [here.per_seed(greater, *pair) for pair in pairs]
-    text = unigram_text(evidence.definition.corpus(IWSLT14))
+    text = unigram_text(evidence.definition, IWSLT14)
     note = f"on {', '.join(found)} (the paper: WMT14's validation text); unigrams of {text}"
     return conjunction(parts), None, note
 

@@ -8,9 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from rarepapers.papers.natural_bias.bias_starts import C4, NONE, UNIGRAM, WMT14, ZERO
+from rarepapers.papers.natural_bias.bias_starts import C4, NONE, PUBLISHED_TEXT, UNIGRAM, WMT14, ZERO, unigram_text
 from rarepapers.reporting import translation_metrics
-from rarepapers.reporting.corpus_names import PUBLISHED_TEXT, corpus_title, data_set, unigram_text
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.figures.language_panels import panels_over_legend
 from rarepapers.reporting.figures.shown import first_run, over_seeds
@@ -62,7 +61,9 @@ def _without_unused(places: np.ndarray, number: int) -> list[Axes]:
 
 def title_of(definition: Definition, experiment: str) -> str:
     """An experiment's actual corpus, and below it the paper's if it differs."""
-    return data_set(definition.corpus(experiment), experiment, "\n")
+    title = definition.corpus_title(experiment)
+    published = definition.title_of(experiment)
+    return title if title == published else f"{title}\nin place of {published}"
 
 
 def paper_experiments(definition: Definition) -> list[str]:
@@ -122,7 +123,7 @@ def points_note(seeds: list[int]) -> str:
 
 def in_place_of_c4(definition: Definition, experiments: list[str]) -> str:
     """Caption sentence for a scale at which the other text is not C4's."""
-    texts = dict.fromkeys(unigram_text(definition.corpus(experiment)) for experiment in experiments)
+    texts = dict.fromkeys(unigram_text(definition, experiment) for experiment in experiments)
     texts.pop(PUBLISHED_TEXT, None)
     return f" C4's English text is replaced by {' and '.join(texts)}." if texts else ""
 
@@ -134,7 +135,5 @@ def training_pairs(definition: Definition, methods: list[Method], results: Resul
         runs = (first_run(results, method.within(experiment)) for method in methods)
         arrays = next((arrays for arrays in runs if arrays is not None), None)
         if arrays is not None:
-            sizes.append(
-                f"{corpus_title(definition.corpus(experiment))} {translation_metrics.training_pairs(arrays):,}"
-            )
+            sizes.append(f"{definition.corpus_title(experiment)} {translation_metrics.training_pairs(arrays):,}")
     return f" Training pairs: {', '.join(sizes)}." if sizes else ""

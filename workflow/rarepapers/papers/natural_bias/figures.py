@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 
 from rarepapers.papers.natural_bias import data_set_panels
 from rarepapers.papers.natural_bias.along_training import bias_changes, divergences, validation_curves
-from rarepapers.papers.natural_bias.bias_starts import UNIGRAM, WMT14, ZERO
+from rarepapers.papers.natural_bias.bias_starts import UNIGRAM, WMT14, ZERO, unigram_text
 from rarepapers.papers.natural_bias.claims import PRINTED_STEPS, REGULARISED
 from rarepapers.reporting import translation_metrics
-from rarepapers.reporting.corpus_names import corpus_title, unigram_text
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.figures.shown import Drawn, NotRun, not_drawn_note
 from rarepapers.reporting.figures.style import PINK, SKY, YELLOW, sheet
@@ -81,7 +80,7 @@ def _points(
     seeds = []
     for axes, (experiment, more, values, here) in zip(panels, drawn, strict=True):
         axes.set_title(data_set_panels.title_of(definition, experiment) + more, loc="left")
-        seeds += data_set_panels.draw_points(axes, here, values, unit, unigram_text(definition.corpus(experiment)))
+        seeds += data_set_panels.draw_points(axes, here, values, unit, unigram_text(definition, experiment))
     return figure, data_set_panels.points_note(seeds), [experiment for experiment, *_ in drawn]
 
 
@@ -113,7 +112,7 @@ def figure4(definition: Definition, item: str, results: Results) -> Drawn:
         axes.set_ylabel("mean log-probability of the gold token")
     if not drawn:
         raise NotRun
-    corpus = corpus_title(definition.corpus(methods[0].experiment))
+    corpus = definition.corpus_title(methods[0].experiment)
     return figure, (
         f"{corpus}, test text, in nats. Points: tokens of the first seed in equal-width bins of frequency; larger "
         "points have more tokens. Solid: least squares through the points, where all bins have equal weight, used by "
@@ -230,7 +229,7 @@ def figure11(definition: Definition, item: str, results: Results) -> Drawn:
     axes.margins(x=0.1, y=0.2)
     axes.set(xlabel="step at which regularisation ends (log scale)", ylabel="test BLEU")
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
-    corpus = corpus_title(definition.corpus(base.experiment))
+    corpus = definition.corpus_title(base.experiment)
     return figure, (
         f"{corpus}. Data set, strengths and numbers of steps are our choice: the paper prints none. "
         f"{_same_seeds(sorted(common))}{spread} The vertical axis does not start at 0; the paper's BLEU is between "
@@ -294,7 +293,7 @@ def figure16(definition: Definition, item: str, results: Results) -> Drawn:
     drawn, text = _other_domains(definition, item, results, experiments, translation_metrics.validation_domains)
     found = {name: None for one in experiments for name in translation_metrics.validation_domains(results, one)}
     found.pop(translation_metrics.VALIDATION_TEXT, None)
-    tested = f"; here it is test text: {', '.join(map(corpus_title, found))}" if found else ""
+    tested = f"; here it is test text: {', '.join(map(definition.title_of, found))}" if found else ""
     paper = f"The paper uses the other corpus's validation text{tested}."
     return drawn, f"{text}{data_set_panels.in_place_of_c4(definition, experiments)} {paper}"
 
@@ -314,12 +313,12 @@ def _other_domains(
     """One panel of points per experiment and per domain that its runs translated."""
     values = translation_metrics.out_of_domain
     places = [
-        (experiment, f",\non {corpus_title(domain)}", partial(values, results, domain=domain))
+        (experiment, f",\non {definition.title_of(domain)}", partial(values, results, domain=domain))
         for experiment in experiments
         for domain in domains(results, experiment)
     ]
     figure, note, shown = _points(definition, definition.methods_of(item), places, "BLEU")
-    absent = [corpus_title(definition.corpus(experiment)) for experiment in experiments if experiment not in shown]
+    absent = [definition.corpus_title(experiment) for experiment in experiments if experiment not in shown]
     return figure, (
         "Models trained on the first corpus translate text of another domain with their own vocabulary. "
         f"{note}{_absent(absent)}"

@@ -183,7 +183,7 @@ def family_size(claims: list, definition: Definition) -> int:
 
 def is_testable(claim, definition: Definition) -> bool:
     """Whether training seeds can decide a claim, unlike formulas, printed sums and fixed weights."""
-    if claim.kind != EXPERIMENT or not claim.direction or is_synthetic(definition):
+    if claim.kind != EXPERIMENT or not claim.direction or definition.synthetic:
         return False
     return claim.measured_by != "table" or has_seeds(claim.quantity, definition)
 
@@ -206,16 +206,10 @@ def _why_not_judged(claim, evidence: Evidence) -> str:
     """Why a measured claim about an experiment has no verdict; empty if it has one."""
     if not claim.direction:
         return NOTHING_CLAIMED
-    if is_synthetic(evidence.definition):
+    if evidence.definition.synthetic:
         return SYNTHETIC
     twin = _twin(claim, list(evidence.claims.values()), evidence.definition)
     return SIZE_ALONE.format(twin) if twin else ""
-
-
-def is_synthetic(definition: Definition) -> bool:
-    """Whether a scale trains on synthetic text; its numbers show only that the rules work."""
-    names = [definition.corpus(experiment) for experiment in definition.settings]
-    return any(name.startswith("synthetic") for name in names)
 
 
 def finding_of(claim, evidence: Evidence) -> Finding:
@@ -325,7 +319,7 @@ def _arithmetic(claim, evidence: Evidence) -> Finding:
 
 def _unmeasured(claim, evidence: Evidence, reason: Missing) -> Finding:
     """The finding on a claim without a quantity: its numbers are missing or undefined."""
-    synthetic = is_synthetic(evidence.definition)
+    synthetic = evidence.definition.synthetic
     verdict = UNDECIDED if isinstance(reason, Undefined) and not synthetic else NOT_RUN
     return Finding(verdict, verdict, printed=_printed(claim, evidence), note=str(reason), asked=reason.asked)
 

@@ -39,11 +39,23 @@ METHODS = {
     "threshold_m0.5": {"color": "#4D002D", "linestyle": (0, (8, 2)), "marker": "P"},
     "threshold_m1_t0.46": {"color": BROWN, "linestyle": (0, (6, 1, 1, 1)), "marker": "X"},
 }
+# Looks of a paper's methods without one above, in the order of its config; the first is the baseline.
+LOOKS = [
+    BASE,
+    {"color": PURPLE, "linestyle": (0, (1, 1)), "marker": "d"},
+    {"color": ORANGE, "linestyle": "--", "marker": "s"},
+    {"color": BLUE, "linestyle": "-.", "marker": "^"},
+    {"color": GREEN, "linestyle": (0, (3, 1)), "marker": "v"},
+    {"color": PINK, "linestyle": (0, (8, 2)), "marker": "P"},
+    {"color": BROWN, "linestyle": (0, (6, 1, 1, 1)), "marker": "X"},
+    {"color": SKY, "linestyle": "-", "marker": "<"},
+    {"color": YELLOW, "linestyle": "--", "marker": ">"},
+]
 
 
 def look_of(method) -> dict:
     """Colour, line style and marker of a method."""
-    return METHODS.get(method.name, {"color": PURPLE, "linestyle": (0, (1, 1)), "marker": "d"})
+    return METHODS.get(method.name, LOOKS[method.place % len(LOOKS)])
 
 
 STYLE = {

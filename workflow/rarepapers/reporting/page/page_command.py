@@ -92,7 +92,7 @@ def main(arguments: argparse.Namespace) -> None:
         "found": [found[definition.paper] for definition in definitions if definition.paper in found],
         "findings_page": sources.link(arguments.deviations.with_name("findings.md")),
         "said": counts_in_words(claims) if found else findings(claims),
-        "abbreviations": abbreviations(claims),
+        "abbreviations": abbreviations(definitions, claims),
         "costs": _costs(definitions, costs),
         "total": hours(costs),
         "heading": f"{title_of(papers)}: what holds up",
@@ -181,7 +181,7 @@ def _paper(definition: Definition, rows: dict[str, list[dict]], sources: Sources
         "made": provenance(definition, sources.results),
         "card": card(definition, sources.results, sources.published),
     }
-    short = abbreviations(claims, shown["tables"] + shown["readings"])
+    short = abbreviations([definition], claims, shown["tables"] + shown["readings"])
     return shown | {"findings": findings(claims), "abbreviations": short}
 
 

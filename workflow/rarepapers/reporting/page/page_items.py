@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rarepapers.core.files import relative_link
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.deviations import Deviation, deviations_of_item
 from rarepapers.reporting.figures.shown import NOT_RUN
@@ -94,14 +93,14 @@ def metrics_of(entry: dict) -> set[str]:
     return {column["metric"] for column in entry.get("columns", {}).values()}
 
 
-def ceilings(results: Results, experiments: set[str]) -> str:
+def ceilings(definition: Definition, results: Results, experiments: set[str]) -> str:
     """A sentence on the BLEU of the references themselves where it is below `FULL`; empty if it nowhere is."""
     metrics = results.metrics
     rows = metrics[(metrics["metric"] == REFERENCE_BLEU) & metrics["experiment"].isin(experiments)]
     lost = rows[rows["value"].astype(float) < FULL].sort_values(["experiment", "split"])
     texts = {(one.experiment, one.split): float(one.value) for one in lost.itertuples()}
     told = [
-        f"{value:.2f} ({experiment}, {corpus_title(split.removeprefix('domain.'))})"
+        f"{value:.2f} ({experiment}, {definition.title_of(split.removeprefix('domain.'))})"
         for (experiment, split), value in texts.items()
     ]
     return f"Preparation loses characters: the references themselves have a BLEU of {', '.join(told)}." if told else ""
@@ -139,10 +138,10 @@ def _about(definition: Definition, item: str, sources: Sources, folder: str, for
         "files": [(form, sources.link(Path(f"{stem}.{form}"))) for form in forms],
         "command": f"{sources.command} {stem}.{forms[0]}",
         "runs": [one for one in runs if one.trained],
-        "data": ", ".join(dict.fromkeys(corpus_title(definition.corpus(name)) for name in trained)),
+        "data": ", ".join(dict.fromkeys(definition.corpus_title(name) for name in trained)),
         "done": done,
         "expected": expected,
         "missing": missing(runs),
-        "ceilings": ceilings(sources.results, {run.method.experiment for run in runs}) if has_bleu else "",
+        "ceilings": ceilings(definition, sources.results, {run.method.experiment for run in runs}) if has_bleu else "",
         "deviations": own + [one for one in sources.deviations if one.concerns(*experiments) and one not in own],
     }

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rarepapers.core.files import read_json
 from rarepapers.experiments.grids import has_candidates
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.page.page_claims import short
 from rarepapers.reporting.table_layout import readable
@@ -36,7 +35,7 @@ def paired_test_rows(definition: Definition, comparisons: Sequence[Path]) -> lis
     """
     rows = []
     for experiment in definition.settings if not has_candidates(vars(definition)) else ():
-        title = f"{experiment}: {corpus_title(definition.settings[experiment]['corpus']['name'])}"
+        title = f"{experiment}: {definition.corpus_title(experiment)}"
         for path in sorted((one for one in comparisons if one.parent.name == experiment), key=_seed):
             found, known = read_json(path)["comparisons"], definition.methods.keys()
             tests = [one for one in found if {one["system"], one["baseline"]} <= known]

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from rarepapers.reporting.claims.claims_command import ARITHMETIC, EXPERIMENT, MATHEMATICS
 from rarepapers.reporting.claims.verdicts import AGREES, DISAGREES, OTHER_VERDICTS
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition
 from rarepapers.reporting.deviations import inline_html, without_comments
 from rarepapers.reporting.page.page_claims import KINDS, contradicted, leanings
@@ -22,25 +21,6 @@ NAMED = 2
 FOUND, SENTENCES = "## What was found\n", 2
 # Kinds of claims that are counted separately, with their names in sentences.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
-# Abbreviations of methods, groups and columns that a page explains at its top.
-ABBREVIATIONS = {
-    "HR": "high-resource language",
-    "LR": "low-resource language",
-    "SE": "separated embeddings",
-    "MLE": "maximum likelihood",
-    "AGG": "adaptive gradient gating",
-    "AGPS": "adaptive gradient partial scaling",
-    "CosReg": "cosine regularisation",
-    "UL": "unlikelihood training",
-    "PPL": "perplexity",
-    "MRR": "mean reciprocal rank",
-    "Uniq": "distinct predicted tokens",
-    "ALC": "area under the learning curve",
-    "I(W)": "isotropy of the output embeddings, with one sign of each eigenvector as the authors' routine returns it",
-    "I(W), both signs": "the same over both signs of each eigenvector, which is a property of the matrix",
-    "Zipfian": "isotropy of the output embeddings weighted by frequency",
-    "S(w)": "mean cosine of all embeddings",
-}
 PICTURE = "overview.svg"  # the picture of the README, beside the pages
 SHARED_PAGES = {"method": "Method", "cost": "Cost", "provenance": "Provenance"}
 
@@ -55,15 +35,16 @@ def pages_of(papers: list[dict]) -> list[dict]:
     return [page | {"file": f"{page['name']}.html"} for page in named]
 
 
-def abbreviations(claims: list[dict], tables: list[dict] = ()) -> dict[str, str]:
-    """The abbreviations that occur in claims and table heads, with their meanings."""
+def abbreviations(definitions: list[Definition], claims: list[dict], tables: list[dict] = ()) -> dict[str, str]:
+    """The papers' abbreviations that occur in claims and table heads, with their meanings."""
     said = [claim["sentence"] for claim in claims]
     for layout in (grid["layout"] for table in tables if not table["waits"] for grid in table["grids"]):
         said += [*layout.heads, *(row for row, *_ in layout.rows), *(group for _, group, *_ in layout.rows)]
     text = " ".join(said)
     return {
         short: meaning
-        for short, meaning in ABBREVIATIONS.items()
+        for definition in definitions
+        for short, meaning in definition.abbreviations.items()
         if re.search(rf"(?<!\w){re.escape(short)}(?!\w)", text)
     }
 
@@ -125,5 +106,4 @@ def standing_out(claims: list[dict]) -> str:
 def data_sets(definition: Definition, results: Results) -> list[str]:
     """Display names of the corpora on which a paper's finished runs were trained."""
     runs = runs_of(definition.shown(), results)
-    names = [definition.corpus(one.method.experiment) for one in runs if one.trained]
-    return list(dict.fromkeys(corpus_title(name) for name in names))
+    return list(dict.fromkeys(definition.corpus_title(run.method.experiment) for run in runs if run.trained))

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rarepapers.metrics.declared import better
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition, Method, by_other_definition
 from rarepapers.reporting.results import NEEDS_FINITE, Printed, Results, Spread, printed_numbers, summarise
 from rarepapers.reporting.statistics.intervals import half_width
@@ -218,7 +217,7 @@ def numbers_of(summary: Spread | None, printed: Printed | None = None, definitio
 def corpus_remark(definition: Definition, experiment: str) -> str:
     """A remark on the corpus of a scaled translation, whose direction may differ; empty at the paper's scale."""
     translates = "beam" in definition.settings.get(experiment, {}).get("evaluation", {})
-    return "" if definition.comparable or not translates else f"text of {corpus_title(definition.corpus(experiment))}"
+    return "" if definition.comparable or not translates else f"text of {definition.corpus_title(experiment)}"
 
 
 def _data_cell(

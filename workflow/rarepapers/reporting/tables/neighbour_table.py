@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from rarepapers.metrics.declared import better
-from rarepapers.reporting.corpus_names import corpus_title
 from rarepapers.reporting.definition import Definition, Method
 from rarepapers.reporting.results import Results, printed_numbers, read_published, summarise
 from rarepapers.reporting.tables.cells import NOT_PRINTED, NOT_RUN, Cell, mark_best, numbers_of
@@ -74,7 +73,7 @@ def query_sentences(definition: Definition, item: str, cells: list[Cell]) -> lis
         return []
     (experiment,) = {method.experiment for method in definition.methods_of(item)}
     own = list(dict.fromkeys(cell.column for cell in cells if not cell.block))
-    title = corpus_title(definition.corpus(experiment))
+    title = definition.corpus_title(experiment)
     return [f"Our queries are not the paper's: {len(own)} rare types of {title}, which can be parts of words."]
 
 
