@@ -52,7 +52,7 @@ elif not find_spec("rarepapers"):
 
 from rarepapers.core.config_files import read_yaml
 from rarepapers.core.errors import UserError
-from rarepapers.experiments.run_table import RUN_FOLDER, RUN_NAME, load
+from rarepapers.experiments.run_table import RUN_FOLDER, RUN_NAME, load, paper_ids
 from rarepapers.rule_inputs import code, data, resources, tokenize, train
 
 # `evaluate` and `report` are functions of Snakemake.
@@ -139,7 +139,7 @@ rule other_scale:
         file=".+",
 
 
-for name in TABLE.papers:
+for name in paper_ids(PROJECT):
 
     if workflow.is_rule(name):
         raise WorkflowError(f"config/papers/{name}: a rule has this name; give the paper another one")
@@ -151,7 +151,7 @@ for name in TABLE.papers:
         name:
             name
         input:
-            report_inputs.items(TABLE, name),
+            report_inputs.items_or_refusal(TABLE, name),
 
 
 onstart:

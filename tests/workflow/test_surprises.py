@@ -39,6 +39,10 @@ def project(project):
             ["--", "results/smoke/runs/shakespeare/baseline/seed9/metrics.json"],
             "there is no run shakespeare/baseline/seed9 at scale smoke with seeds [1]",
         ),
+        (
+            ["agg", "--config", "papers=[agps]"],
+            "agg is not among the config's papers; add it to config/config.yaml, or --config papers=[agps,agg]",
+        ),
         (["--config", "papers=agg"], "papers is 'agg'; it must be a list, in brackets"),
         (["--shared-fs-usage", "none"], NO_DISK),
         (["--shared-fs-usage", "input-output", "persistence"], NO_DISK),

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shlex
+from collections.abc import Callable
 from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,18 @@ def items(table: RunTable, paper: str) -> list[str]:
     return [
         f"{folder}/{kind}/{paper}/{item}.{form}" for kind in FORMS for item in settings[kind] for form in FORMS[kind]
     ]
+
+
+def items_or_refusal(table: RunTable, paper: str) -> list[str] | Callable:
+    """The `items` of a chosen paper; of another one, an input function that says how it is chosen."""
+    return items(table, paper) if paper in table.papers else partial(_refuse_paper, table, paper)
+
+
+def _refuse_paper(table: RunTable, paper: str, wildcards) -> list[str]:
+    chosen = ",".join((*table.papers, paper))
+    raise UserError(
+        f"{paper} is not among the config's papers; add it to config/config.yaml, or --config papers=[{chosen}]"
+    )
 
 
 def all_items(table: RunTable) -> list[str]:
