@@ -60,6 +60,7 @@ from rarepapers.rule_inputs import evaluate as evaluate_inputs, report as report
 from rarepapers.rule_inputs.scheduler_timers import keep_one_timer
 from rarepapers.rule_inputs.workflow_start import (
     before_start,
+    check_no_containers,
     check_shared_disk,
     check_writable,
     config_words,
@@ -78,6 +79,7 @@ try:
     check_shared_disk(
         workflow.storage_settings.shared_fs_usage, workflow.storage_settings.default_storage_provider
     )
+    check_no_containers(workflow.deployment_settings.deployment_method)
     # Another workflow's config may have a section for this one, and leave out what it does not choose.
     TABLE = load(read_yaml(ROOT / "config/config.yaml") | config.get("raretok", config), project=PROJECT)
     TABLE.runs  # checks every method now, so that a mistake is reported in one sentence

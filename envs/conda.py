@@ -17,6 +17,8 @@ from packaging.requirements import Requirement
 
 FOLDER = Path(__file__).parent
 PYTHON = "3.11"
+# The multi-platform image python:3.11-slim of one day; `docker buildx imagetools inspect` shows that of today.
+IMAGE = f"python:{PYTHON}-slim@sha256:db3ff2e1800a8581e2c48a27c3995339d47bdf046da21c7627accd3d51053a93"
 HEAD = f"""# Written by envs/conda.py from requirements.txt; edit that and run it again.
 channels:
   - conda-forge
@@ -54,22 +56,23 @@ PINNED = """# Written by envs/conda.py from requirements.txt; edit that and run 
 """
 CONTAINER = f"""# Written by envs/conda.py. From the project's folder:
 #   docker build -f envs/Containerfile -t raretok .        (or podman)
-#   docker run --gpus all -v "$PWD":/work raretok snakemake --cores all
+#   docker run --gpus all --user "$(id -u):$(id -g)" -v "$PWD":/work raretok snakemake --cores all
 # The image holds the pinned packages; the workflow is the one in the folder it is started in.
-FROM python:{PYTHON}-slim
+FROM {IMAGE}
 # A compiler for torch.compile on a GPU, and git for the record of the commit.
 RUN apt-get update && apt-get install --yes --no-install-recommends git gcc g++ libc6-dev && rm -rf /var/lib/apt/lists/*
 COPY envs/requirements.txt /opt/requirements.txt
 RUN pip install --no-cache-dir --requirement /opt/requirements.txt
-ENV PYTHONUNBUFFERED=1
+ENV PYTHONUNBUFFERED=1 HOME=/tmp
 WORKDIR /work
+USER nobody
 """
 APPTAINER = f"""# Written by envs/conda.py. From the project's folder:
 #   apptainer build raretok.sif envs/raretok.def
 #   apptainer exec --nv raretok.sif snakemake --cores all
 # The image holds the pinned packages; the workflow is the one in the folder it is started in.
 Bootstrap: docker
-From: python:{PYTHON}-slim
+From: {IMAGE}
 
 %files
     envs/requirements.txt /opt/requirements.txt

@@ -44,6 +44,7 @@ def project(project):
             "agg is not among the config's papers; add it to config/config.yaml, or --config papers=[agps,agg]",
         ),
         (["--config", "papers=agg"], "papers is 'agg'; it must be a list, in brackets"),
+        (["--sdm", "apptainer"], "the rules have no containers of their own; leave out apptainer here"),
         (["--shared-fs-usage", "none"], NO_DISK),
         (["--shared-fs-usage", "input-output", "persistence"], NO_DISK),
         (

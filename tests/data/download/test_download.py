@@ -148,3 +148,23 @@ def test_full_disk_is_one_sentence(server, tmp_path, capsys):
     message = capsys.readouterr().err.strip().splitlines()[-1]
     assert message.startswith("raretok download: error: the disk is full: text.txt of plays does not fit into")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_without_a_published_checksum_keeps_that_of_its_first_use(server, tmp_path, get, capsys):
+    task = wanted(published(TEXT, f"{server.url}/text", checksum=None, size=None))
+    server.files["/text"] = TEXT
+    assert get(task) == TEXT
+    assert "no checksum is published; sha256 " in capsys.readouterr().err
+    assert get(task) == TEXT
+    server.files["/text"] = OTHER
+    with pytest.raises(UserError, match=r"had [0-9a-f]{64} when it was first used; get the first file again, or"):
+        get(task)
+    mirror = tmp_path / "mirror" / "plays"
+    mirror.mkdir(parents=True)
+    (mirror / "text.txt").write_bytes(OTHER)
+    with pytest.raises(UserError, match="when it was first used"):
+        get(task, tmp_path / "mirror")
+    # As the message says.
+    for path in (tmp_path / "cache" / "plays").glob("text.txt*"):
+        path.unlink()
+    assert get(task) == OTHER

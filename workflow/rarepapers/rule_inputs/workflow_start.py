@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from snakemake_interface_executor_plugins.settings import SharedFSUsage
+from snakemake_interface_executor_plugins.settings import DeploymentMethod, SharedFSUsage
 
 from rarepapers.core.code_digest import PACKAGES
 from rarepapers.core.errors import EXIT_USER_ERROR, UserError
@@ -109,6 +109,15 @@ def check_shared_disk(usage: Iterable[SharedFSUsage], provider: str | None) -> N
             "this workflow needs a disk that all machines share, because unfinished trainings and the Python packages "
             "of this checkout lie beside the results; put the checkout there, and leave out --shared-fs-usage and "
             "--default-storage-provider (docs/cluster.md)"
+        )
+
+
+def check_no_containers(methods: Iterable[DeploymentMethod]) -> None:
+    """Raise UserError if rules shall run in containers (--software-deployment-method), which they do not have."""
+    if DeploymentMethod.APPTAINER in methods:
+        raise UserError(
+            "the rules have no containers of their own; leave out apptainer here, and start Snakemake inside the "
+            "container of envs/raretok.def, whose first lines say how"
         )
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import hashlib
 import os
 import shutil
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from rarepapers.core.errors import UserError
-from rarepapers.core.files import atomic_path, copy_file
+from rarepapers.core.files import atomic_path, copy_file, write_text
 from rarepapers.data.catalogue import Member, Published, Wanted, read_wanted
 from rarepapers.data.download.http_transfer import difference, download
 from rarepapers.data.download.unpack import unpack
@@ -58,7 +59,7 @@ def fetch(wanted: Wanted, output: Path, cache: Path, mirror: Path | None = None)
     published one.
     """
     if mirror is not None:
-        _from_mirror(wanted, output, mirror)
+        _from_mirror(wanted, output, mirror, cache)
         return
     cached = published_path(wanted, cache)
     with _lock(cached):
@@ -116,10 +117,11 @@ def _ensure(wanted: Wanted, cached: Path) -> None:
         download(wanted.file, cached)
     except UserError as error:
         raise UserError(f"{error}; check the network and start again, or {by_hand}") from error
-    _warn_unchecked(cached, wanted.file)
+    if wanted.file.checksum is None:
+        _check_first_use(cached, f"{cached}.sha256")
 
 
-def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
+def _from_mirror(wanted: Wanted, output: Path, mirror: Path, cache: Path) -> None:
     """Copy the file from the folder `mirror`, or unpack it from its archive there."""
     if not mirror.is_dir():
         raise UserError(f"{mirror} is not a folder; correct data_mirror in config/config.yaml")
@@ -134,7 +136,8 @@ def _from_mirror(wanted: Wanted, output: Path, mirror: Path) -> None:
     wrong = difference(source, held)
     if wrong:
         raise UserError(f"{source} is not the published file ({wrong}); replace it")
-    _warn_unchecked(source, held)
+    if held.checksum is None:
+        _check_first_use(source, cache / wanted.dataset / f"{held.path}.sha256")
     if wanted.member is None or held is wanted.member:
         copy_file(source, output)
     else:
@@ -173,6 +176,19 @@ def _unpack(wanted: Wanted, archive: Path, output: Path) -> None:
             )
 
 
-def _warn_unchecked(path: Path, published: Published | Member) -> None:
-    if published.checksum is None:
-        print(f"{path}: not verified, because no checksum is published", file=sys.stderr)
+def _check_first_use(path: Path, noted: Path | str) -> None:
+    """Compare a file that has no published checksum with its checksum at its first use, which the file `noted` keeps.
+
+    Raises UserError if they differ: other content would change results without a word.
+    """
+    noted = Path(noted)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if not noted.exists():
+        write_text(noted, f"{digest}\n")
+        print(f"{path}: no checksum is published; sha256 {digest} is noted in {noted}", file=sys.stderr)
+    elif (first := noted.read_text(encoding="utf-8").strip()) != digest:
+        raise UserError(
+            f"{path} has sha256 {digest}, but had {first} when it was first used; get the first file again, or delete "
+            f"{noted} and {path} to start with the new one"
+        )
