@@ -40,7 +40,7 @@ def test_estimated_sizes_equal_those_of_the_models(scale):
         with torch.device("meta"):  # shapes without numbers
             built = build_model(settings["model"], types_at_most(settings), seed=1)
         parameters = sum(parameter.numel() for parameter in built.parameters())
-        assert size.parameters == pytest.approx(parameters, rel=0.05)  # biases and norms are left out
+        assert size.parameters == pytest.approx(parameters, rel=0.05, abs=1000)  # biases and norms are left out
         assert size.flops >= 6 * (parameters - 2 * size.types * size.width)
     assert seen
 

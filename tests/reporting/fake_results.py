@@ -12,6 +12,7 @@ import pandas as pd
 import yaml
 
 from rarepapers.__main__ import main
+from rarepapers.data.catalogue import corpus_title, load_corpora, load_datasets
 from rarepapers.metrics.clusters import mask_cosines
 from rarepapers.metrics.neighbours import nearest_to
 from rarepapers.metrics.projection import relative_translation_distance
@@ -21,6 +22,9 @@ from rarepapers.reporting.results import printed_numbers
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "config" / "papers"
+# Display names in the real catalogue.
+_CATALOGUE = load_corpora(PUBLISHED.parent / "corpora.yaml"), load_datasets(PUBLISHED.parent / "datasets.yaml")
+TITLES = {name: corpus_title(*_CATALOGUE, name) for names in _CATALOGUE for name in names}
 SYMBOLS = sorted("\n !$&',-.3:;?" + "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + "abcdefghijklmnopqrstuvwxyz")
 TEMPERATURES = np.arange(1, 201) / 100
 
@@ -49,7 +53,7 @@ def raw_definition(paper: str, scale: str, seeds: int, comparable: bool, **chang
     raw = {"paper": paper, "title": config["title"], "scale": scale, "scale_title": SCALES[scale]}
     raw |= {"comparable": comparable, "methods": methods, "settings": config["experiments"]}
     raw |= {key: config[key] for key in ("tables", "figures", "gpt2", "abbreviations") if key in config}
-    return raw | changes, config
+    return raw | {"titles": TITLES} | changes, config
 
 
 def definition_of(scale: str = "small", seeds: int = 2, comparable: bool = True) -> dict:

@@ -11,13 +11,11 @@ import numpy as np
 from fake_results import PUBLISHED, raw_definition
 
 from rarepapers.__main__ import main
-from rarepapers.data.catalogue import corpus_title, load_corpora, load_datasets
 from rarepapers.reporting.claims.claims_command import judge_paper
 from rarepapers.reporting.definition import parse_definition
 from rarepapers.reporting.results import Results, read_results
 
 PAPER = "natural_bias"
-CONFIG = PUBLISHED.parent
 TYPES, BOUNDS = 1200, (360, 960)
 STEPS = 1000  # steps of a training at the synthetic scale, 1/50 of natural_bias's
 DOMAINS = ("newstest2014",)
@@ -29,9 +27,6 @@ BLEU |= {"agg_translation": 28.9, "agps_translation": 28.8, "freeze_translation"
 OTHER_BLEU = 28.3
 ALIGNED = {"translator": 0.005, "cosreg_translation": 0.05, "agps_translation": 0.11}
 CORPORA = {"afromt_af-en": "autshumato_af-en", "afromt_run-en": "kirundi_run-en", "iwslt14_de-en": "multi30k_de-en"}
-# Display names in the real catalogue.
-_CATALOGUE = load_corpora(CONFIG / "corpora.yaml"), load_datasets(CONFIG / "datasets.yaml")
-TITLES = {name: corpus_title(*_CATALOGUE, name) for names in _CATALOGUE for name in names}
 UNIGRAMS = {"multi30k_de-en": {"c4": "WikiText-2"}}
 # Slope of calibration without the bias.
 SLOPES = {"unigram": -0.3, "zero": 0.6}
@@ -49,7 +44,7 @@ def definition_of(scale: str = "small", seeds: int = 2, left_out: tuple[str, ...
         experiments = [experiment for experiment in trained if experiment in settings]
         method["trained"] = dict.fromkeys(experiments, method["seeds"])
     penalties = {name: method.get("penalty", {}) for name, method in config["methods"].items()}  # not read
-    return raw | {"settings": settings, "penalties": penalties, "titles": TITLES, "unigrams": UNIGRAMS}
+    return raw | {"settings": settings, "penalties": penalties, "unigrams": UNIGRAMS}
 
 
 def write_results(folder: Path, raw: dict) -> list[Path]:
