@@ -39,13 +39,12 @@ def test_numbers_and_pictures_are_those_of_recorded_results():
     assert "recorded small: begin" in README
 
 
-def test_the_report_opens_with_two_sentences_of_each_point_of_the_readme():
+def test_the_report_opens_with_the_points_of_the_readme():
     found = what_was_found(ROOT / "README.md", ROOT / "results" / "report")
     papers = {path.parent.name for path in ROOT.glob("config/papers/*/paper.yaml")}
     assert {"stop_jostling", "agg", "agps", "natural_bias", "cross"} <= set(found) <= papers
     for text in found.values():
         assert text.startswith("<strong>")
-        assert len(re.findall(r"\.(?= [A-Z]|$)", text)) in (1, 2)
         for link in re.findall(r'href="([^"#]*)', text):
             assert (ROOT / link.removeprefix("../../")).exists()
 
@@ -55,7 +54,10 @@ def test_a_point_belongs_to_the_paper_that_it_names(tmp_path):
     (tmp_path / "README.md").write_text(
         "## What was found\n\n- <!-- b --> **B**\n  holds. More. Third.\n- Else.\n- <!-- a --> A.\n"
     )
-    assert what_was_found(tmp_path / "README.md", tmp_path) == {"b": "<strong>B</strong> holds. More.", "a": "A."}
+    assert what_was_found(tmp_path / "README.md", tmp_path) == {
+        "b": "<strong>B</strong> holds. More. Third.",
+        "a": "A.",
+    }
 
 
 def test_where_recorded_results_come_from_names_every_run():

@@ -17,8 +17,8 @@ from rarepapers.reporting.results import Results
 
 # Number of claims that a sentence names.
 NAMED = 2
-# The README's section with one point per paper, and the number of sentences that the report takes from each.
-FOUND, SENTENCES = "## What was found\n", 2
+# The README's section with one point per paper.
+FOUND = "## What was found\n"
 # Kinds of claims that are counted separately, with their names in sentences.
 APART = {kind: KINDS[kind] for kind in (MATHEMATICS, ARITHMETIC)} | {EXPERIMENT: "experiments"}
 PICTURE = "overview.svg"  # the picture of the README, beside the pages
@@ -58,7 +58,7 @@ def title_of(papers: list[dict]) -> str:
 
 
 def what_was_found(readme: Path, folder: Path) -> dict[str, Markup]:
-    """The first sentences of the README's points that name a paper, by its id, as HTML for a page in `folder`.
+    """The README's points that name a paper, by its id, as HTML for a page in `folder`.
 
     A point of the section `FOUND` names its paper in a comment: `- <!-- agg --> **AGG** lowers ...`.
     """
@@ -66,8 +66,7 @@ def what_was_found(readme: Path, folder: Path) -> dict[str, Markup]:
     points = re.findall(r"^- <!-- (\S+) -->(.*?)(?=^- |\Z)", section, flags=re.MULTILINE | re.DOTALL)
     parser, found = MarkdownIt("commonmark", {"html": False}), {}
     for paper, point in points:
-        said = " ".join(re.split(r"(?<=\.) (?=[A-Z])", " ".join(without_comments(point).split()))[:SENTENCES])
-        (token,) = parser.parseInline(said)
+        (token,) = parser.parseInline(" ".join(without_comments(point).split()))
         found[paper] = inline_html(parser, token, readme, folder)
     return found
 
