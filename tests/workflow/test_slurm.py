@@ -1,4 +1,4 @@
-"""The profile `slurm` on a real SLURM of one node: time limits, failures, preemption, restarts.
+"""The profile `slurm` on a real SLURM of one node, or two: time limits, failures, preemption, restarts.
 
 Run by `make test-slurm`. A SLURM that runs here is used; else one is started by the program `start-slurm` (of the
 variable SLURM_TEST_START, of ../shared/tools/slurm beside the project, or of PATH), which needs root. Without either
@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import threading
@@ -100,6 +101,52 @@ def ready(cluster, prepared, tmp_path):
     yield project
     if left_over := jobs_of(project):
         subprocess.run(["scancel", *left_over])
+
+
+@pytest.fixture
+def two_nodes(cluster):
+    """The names of the cluster's node and of a second one, which the machine is, too, until the test ends."""
+    folder = Path(os.environ.get("SLURM_TEST_DIR", "no cluster of these tests"))
+    settings = folder / "slurm.conf"
+    if not settings.is_file():
+        pytest.skip("only a cluster that the tests started gets a second node")
+    before, gpus = settings.read_text(), (folder / "gres.conf").read_text()
+    name, rest = re.search(r"^NodeName=(\S+) (.*)$", before, flags=re.MULTILINE).groups()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        second = f"NodeName=second NodeHostname={name} Port={free.getsockname()[1]} {rest}"
+    both = before.replace(rest, f"{rest}\n{second}").replace(f"Nodes={name} ", f"Nodes={name},second ")
+    of_second = re.sub(
+        r"^(SlurmdSpoolDir|SlurmdPidFile|SlurmdLogFile)=(.*)$", r"\1=\2-second", both, flags=re.MULTILINE
+    )
+    (folder / "second.conf").write_text(of_second)
+    (folder / "gres.conf").write_text(gpus + gpus.replace(f"NodeName={name} ", "NodeName=second "))
+    settings.write_text(both)
+    restart_controller()
+    subprocess.run(["slurmd", "-f", folder / "second.conf", "-N", "second"], check=True)
+    end = time.monotonic() + 60
+    while ask("sinfo", "--noheader", "--partition=cpu", "--format=%t %D") != "idle 2":
+        assert time.monotonic() < end, ask("sinfo")
+        time.sleep(0.5)
+    yield name, "second"
+    (pid_file,) = re.findall(r"SlurmdPidFile=(\S+)", of_second)
+    psutil.Process(int(Path(pid_file).read_text())).kill()
+    settings.write_text(before)
+    (folder / "gres.conf").write_text(gpus)
+    restart_controller()
+
+
+def restart_controller(pause=0):
+    """Kill SLURM's controller and start it again, after some seconds; skips a test if it is on another machine."""
+    (pid_file,) = re.findall(r"SlurmctldPidFile *= (\S+)", ask("scontrol", "show", "config"))
+    if not Path(pid_file).is_file():
+        pytest.skip("the controller of this SLURM is on another machine")
+    controller = psutil.Process(int(Path(pid_file).read_text()))
+    command, environment = controller.cmdline(), controller.environ()
+    controller.kill()
+    time.sleep(pause)
+    subprocess.run(command, env=environment, check=True)
+    subprocess.run(["scontrol", "reconfigure"], capture_output=True)
 
 
 def copy_project(folder):
@@ -370,21 +417,41 @@ def test_a_preempted_training_continues(ready):
     assert read_json(ready / RUN / "training.json")["resumes"] == 1
 
 
+def test_two_nodes(ready, two_nodes):
+    """Every job is on one node, whether it asks for one CPU or two, and the nodes share the work."""
+    slow_down(ready, 1500)
+    targets = [f"{RUNS}/{method}/seed1/training.json" for method in ("baseline", "cwt", "cosreg", "monolingual")]
+    result = snakemake(ready, *PROFILE, "--set-threads", "train=2", "--", *targets)
+    assert result.returncode == 0, result.stdout
+    jobs = [ask("scontrol", "show", "job", job) for job in submitted(result.stdout)]
+    assert len(jobs) == len(targets)
+    assert all("NumNodes=1 NumCPUs=2 " in re.sub(r" +", " ", job) for job in jobs), jobs
+    assert {re.search(r" NodeList=(\S+)", job).group(1) for job in jobs} == set(two_nodes)
+
+
+def test_an_attempt_after_a_faulty_node_is_made_on_the_other(ready, two_nodes):
+    faulty, other = two_nodes
+    for method in ("cwt", "cosreg"):
+        log = ready / f"logs/smoke/train/shakespeare/{method}/seed1.txt"
+        log.parent.mkdir(parents=True)
+        log.write_text(f"raretok train: failed on node {faulty}\n")
+    slow_down(ready, 4000)
+    process = snakemake(ready, *PROFILE, f"{RUN}/training.json", "--config", "checkpoint_seconds=1", background=True)
+    wait_for(has_state(ready), process)
+    subprocess.run(["scancel", *jobs_of(ready)], check=True)
+    jobs = submitted(finish(process))
+    assert len(jobs) == 2
+    assert f" NodeList={other}\n" in ask("scontrol", "show", "job", jobs[-1])
+
+
 def test_jobs_survive_a_restart_of_the_controller(ready):
     """Jobs run on without the controller; Snakemake polls until it is back."""
     slow_down(ready, 4000)
     process = snakemake(ready, *PROFILE, f"{RUN}/metrics.json", "--config", "checkpoint_seconds=1", background=True)
     wait_for(has_state(ready), process)
-    (pid_file,) = re.findall(r"SlurmctldPidFile *= (\S+)", ask("scontrol", "show", "config"))
-    if not Path(pid_file).is_file():
-        pytest.skip("the controller of this SLURM is on another machine")
-    controller = psutil.Process(int(Path(pid_file).read_text()))
-    command, environment = controller.cmdline(), controller.environ()
-    controller.kill()
     # Some of its status checks fail, while the training continues.
-    time.sleep(15)
+    restart_controller(pause=15)
     assert process.poll() is None
-    subprocess.run(command, env=environment, check=True)
     output = finish(process)
     assert len(submitted(output)) == 1
     assert read_json(ready / RUN / "training.json")["resumes"] == 0
