@@ -24,7 +24,7 @@ RECORDED_SCALE = $(or $(SCALE),small)
 
 PYTEST = PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 .venv/bin/python -m pytest
 
-.PHONY: report recorded finished record record-page accept slurm fetch test test-workflow torture test-slurm lint docs crate clean help \
+.PHONY: report recorded finished record record-page accept slurm fetch test test-workflow test-slow torture test-slurm lint docs crate clean help \
 	environment environment-test environment-report without-config cores attacks
 
 report: cores environment ## reproduce the papers and print where the report is (the default)
@@ -53,6 +53,9 @@ test: environment-test ## run the fast tests
 
 test-workflow: environment-test ## run the tests that start Snakemake
 	@$(PYTEST) -m "workflow and not slow and not slurm" -n auto --dist loadfile $(ARGS)
+
+test-slow: environment-test ## run the slow tests
+	@$(PYTEST) -m "slow and not slurm" -n auto --dist loadfile --timeout 1800 $(ARGS)
 
 torture: attacks environment-test ## train and evaluate a small run under N random kills and other attacks (default 50)
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" OMP_NUM_THREADS=1 PYTHONPATH=. .venv/bin/python -m tests.survival.torture --attacks $(N) $(ARGS)

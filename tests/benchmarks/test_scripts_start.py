@@ -10,7 +10,7 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 # Arguments of a small run, and words that it prints. gpu.py has tests of its own, on a stand-in for a GPU.
 SCRIPTS = {
-    "claims_error_rate.py": ("--projects 20", "error"),
+    "claims_error_rate.py": ("--projects 20", "moderated t"),
     "decode.py": ("--sentences 10 --repetitions 1 --threads 1", "ours: best"),
     "dry_run.py": ("--scales smoke --seeds 1", "smoke"),
     "jobs.py": ("--seeds 1 --papers stop_jostling --executor stub", "stub"),

@@ -23,17 +23,20 @@ def test_three_tasks_are_trained_chosen_and_compared(project):
         ("translation", "cross_translation"),
     ):
         # The candidate in the table has the lowest perplexity of the validation text in its file.
-        scores = {}
+        scores, used = {}, {}
         for path in runs:
             if path.parts[-4] == experiment and path.parts[-3].startswith("agg_"):
-                rows = json.loads(path.read_text(encoding="utf-8"))["metrics"]
+                content = json.loads(path.read_text(encoding="utf-8"))
+                rows, name = content["metrics"], path.parts[-3]
+                # In units of the corpus, as the run derived it.
+                used[name] = content["training"]["derived"].get("alpha") or float(name.removeprefix("agg_alpha"))
                 keys = ("fitted_perplexity", "total", "valid@best")
                 (scores[path.parts[-3]],) = [
                     row["value"] for row in rows if (row["metric"], row["group"], row["split"]) == keys
                 ]
         best = min(scores, key=scores.get)
         row = table[table["row"] == f"AGG [{task}]"].set_index("column")["value"]
-        assert row["chosen"] == f"alpha={best.removeprefix('agg_alpha')}"
+        assert row["chosen"] == f"alpha={used[best]:.4g}"
         for column in ("frequent", "rare", "rare - MLE, %", "Uniq", "I(W)", "time / MLE's", "GiB"):
             assert float(row[column]) == float(row[column]), column  # no NaN
     text = (project / f"{STEM}.md").read_text(encoding="utf-8")
