@@ -80,7 +80,7 @@ def test_weights_of_gpt2_are_among_the_files(root, capsys):
         assert f"Data: {number} files to download" in capsys.readouterr().out
     # They do not belong to a run.
     assert check(root, "scale=small", "gpt2_weights=hub") == 0
-    assert "Data: 1 files to download" in capsys.readouterr().out
+    assert "Data: to download, files: 1" in capsys.readouterr().out
 
 
 def test_a_disk_that_is_too_small_is_an_error(root, capsys, monkeypatch):
@@ -102,7 +102,7 @@ def test_a_mirror_that_lacks_a_file_is_an_error(root, capsys):
     (mirror / "tinyshakespeare").mkdir()
     (mirror / "tinyshakespeare" / "input.txt").touch()
     assert check(root, *choices) == 0
-    assert f"Data: 1 files to take from {mirror}, all there" in capsys.readouterr().out
+    assert f"Data: in {mirror}, files: 1" in capsys.readouterr().out
 
 
 def test_a_file_to_download_by_hand_is_an_error(root, capsys):

@@ -119,7 +119,7 @@ def check_data(table: RunTable, files: list[Wanted]) -> str:
                 f"{missing[0].dataset}; fill it with `make fetch SCALE={table.scale} MIRROR={mirror}` where there is a "
                 "network, or leave out what needs them"
             )
-        return f"Data: {len(files)} files to take from {mirror}, all there" if files else "Data: all there"
+        return f"Data: in {mirror}, files: {len(files)}" if files else "Data: all there"
     for wanted in files:
         cached = published_path(wanted, table.root / CACHE)
         if not wanted.file.urls and not cached.exists():
@@ -127,4 +127,4 @@ def check_data(table: RunTable, files: list[Wanted]) -> str:
                 f"{wanted.file.path} of {wanted.dataset} cannot be downloaded: {wanted.file.manual}; then put it at "
                 f"{cached}, or leave out what needs it"
             )
-    return f"Data: {len(files)} files to download" if files else "Data: all there"
+    return f"Data: to download, files: {len(files)}" if files else "Data: all there"
