@@ -77,7 +77,7 @@ def test_weights_of_gpt2_are_among_the_files(root, capsys):
     options = ["preflight", "--root", str(root), "--scale", "small", "--papers", "stop_jostling", "--elsewhere"]
     for choice, number in (("skip", 1), ("hub", 5)):
         assert main([*options, "--config", f"gpt2_weights={choice}"]) == 0
-        assert f"Data: {number} files to download" in capsys.readouterr().out
+        assert f"Data: to download, files: {number}" in capsys.readouterr().out
     # They do not belong to a run.
     assert check(root, "scale=small", "gpt2_weights=hub") == 0
     assert "Data: to download, files: 1" in capsys.readouterr().out
